@@ -16,7 +16,8 @@ export type Subresource = 'scale' | 'ephemeralcontainers'
 
 /** What one webhook is asked about: a resource of the API, or one of its subresources. */
 export interface Target {
-  readonly resource: Resource & { readonly kind: SubjectKind }
+  readonly kind: SubjectKind
+  readonly resource: Resource
   readonly subresource?: Subresource
 }
 
@@ -39,15 +40,12 @@ export interface Webhook {
  */
 export const timeoutSeconds = 5
 
-const of = (resource: Resource, subresource?: Subresource): Target => ({
-  resource: resource as Target['resource'],
-  ...(subresource && { subresource }),
-})
-const claim = of(sandboxClaimKind)
-const template = of(sandboxTemplateKind)
-const warmPool = of(sandboxWarmPoolKind)
-const set = of(sandboxSetKind)
-const sandbox = of(sandboxKind)
+const claim: Target = { kind: 'SandboxClaim', resource: sandboxClaimKind }
+const template: Target = { kind: 'SandboxTemplate', resource: sandboxTemplateKind }
+const warmPool: Target = { kind: 'SandboxWarmPool', resource: sandboxWarmPoolKind }
+const set: Target = { kind: 'SandboxSet', resource: sandboxSetKind }
+const sandbox: Target = { kind: 'Sandbox', resource: sandboxKind }
+const pod: Target = { kind: 'Pod', resource: pods }
 
 /**
  * Sandbox Pods, by the labels that mark them. A selector cannot say "or", hence one entry per key; each excludes the keys
@@ -64,7 +62,7 @@ const podWebhooks: Webhook[] = podLabels.map(({ name, key }, position) => ({
   phase: 'validating',
   path: '/validate/pods',
   operations: ['CREATE', 'UPDATE'],
-  targets: [of(pods)],
+  targets: [pod],
   objectSelector: {
     matchExpressions: [
       { key, operator: 'Exists' },
@@ -112,7 +110,10 @@ export const webhooks: readonly Webhook[] = [
     phase: 'validating',
     path: '/validate/scale',
     operations: ['UPDATE'],
-    targets: [of(sandboxWarmPoolKind, 'scale'), of(sandboxSetKind, 'scale')],
+    targets: [
+      { ...warmPool, subresource: 'scale' },
+      { ...set, subresource: 'scale' },
+    ],
     failurePolicy: 'Fail',
   },
   ...podWebhooks,
@@ -123,7 +124,7 @@ export const webhooks: readonly Webhook[] = [
     phase: 'validating',
     path: '/validate/debug',
     operations: ['UPDATE'],
-    targets: [of(pods, 'ephemeralcontainers')],
+    targets: [{ ...pod, subresource: 'ephemeralcontainers' }],
     failurePolicy: 'Fail',
   },
   {
