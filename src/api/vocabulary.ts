@@ -40,6 +40,8 @@ export const annotations = {
   webhookFirstObservedAt: 'agents.x-k8s.io/webhook-first-observed-at',
   clientFirstRequestedAt: 'agents.x-k8s.io/client-first-requested-at',
   safeToEvict: 'cluster-autoscaler.kubernetes.io/safe-to-evict',
+  /** W3C trace context, carried from the claim to its Sandbox. */
+  traceContext: 'opentelemetry.io/trace-context',
   requestedBy: 'sandgate.dev/requested-by',
   /** Proof of who made a Sandbox. */
   origin: 'sandgate.dev/origin',

@@ -1,0 +1,120 @@
+import type { Sandbox } from '../api/kinds.ts'
+import { keyOf } from '../kube/object.ts'
+import { PoolStock, type Stock, type Worth } from '../planning/rank-candidates.ts'
+import type { Change, Informer } from '../runtime/informer.ts'
+
+/** The pool a sandbox may be handed out from, and what it is worth there; undefined when it is no candidate. */
+export type Appraise = (sandbox: Sandbox) => { readonly poolUid: string; readonly worth: Worth } | undefined
+
+/**
+ * The sandboxes that claims may take, one stock per pool UID, fed by the informer. A sandbox taken by one claim is
+ * invisible to every other until it is given back, so that two claims never meet at the API server.
+ */
+export class Candidates {
+  readonly #appraise: Appraise
+  readonly #store: Informer<Sandbox>['store']
+  readonly #stocks = new Map<string, PoolStock>()
+  readonly #poolOf = new Map<string, string>()
+  /** Taken sandboxes by UID, with the version that the adoption gave them once it was answered. */
+  readonly #taken = new Map<string, number>()
+  readonly #listeners: ((poolUid: string) => void)[] = []
+
+  constructor(sandboxes: Informer<Sandbox>, appraise: Appraise) {
+    this.#appraise = appraise
+    this.#store = sandboxes.store
+    sandboxes.onChange((change) => this.#follow(change))
+  }
+
+  /** Calls back when a pool has a sandbox to hand out that it did not have before. */
+  onAvailable(listener: (poolUid: string) => void): void {
+    this.#listeners.push(listener)
+  }
+
+  /** The best of the pool that `isUsable` lets through; what it does not is put aside until it changes. */
+  best(poolUid: string, isUsable: (sandbox: Sandbox) => boolean): Stock {
+    const stock = this.#stocks.get(poolUid)
+    for (;;) {
+      const best = stock?.best() ?? { kind: 'empty' }
+      if (best.kind !== 'candidate' || isUsable(best.sandbox)) return best
+      this.#remove(uidOf(best.sandbox))
+    }
+  }
+
+  /** True while the sandbox could be handed out by that pool. */
+  isCandidate(sandbox: Sandbox, poolUid: string): boolean {
+    return !this.#taken.has(uidOf(sandbox)) && this.#appraise(sandbox)?.poolUid === poolUid
+  }
+
+  take(sandbox: Sandbox): void {
+    const uid = uidOf(sandbox)
+    this.#remove(uid)
+    this.#taken.set(uid, Infinity)
+  }
+
+  /** The adoption was answered with `sandbox`: older news about it is no longer listened to. */
+  adopted(sandbox: Sandbox): void {
+    const current = this.#store.get(keyOf(sandbox))
+    this.#taken.set(uidOf(sandbox), versionOf(sandbox))
+    if (current?.metadata.uid === sandbox.metadata.uid && current) this.#settle(current)
+  }
+
+  /** The claim did not get it after all: back into stock, as the cache shows it now. */
+  giveBack(sandbox: Sandbox): void {
+    this.#taken.delete(uidOf(sandbox))
+    const current = this.#store.get(keyOf(sandbox))
+    if (current?.metadata.uid === sandbox.metadata.uid && current) this.#place(current)
+  }
+
+  /** Judges sandboxes again, after something they are judged by has changed. */
+  reappraise(sandboxes: Iterable<Sandbox>): void {
+    for (const sandbox of sandboxes) this.#place(sandbox)
+  }
+
+  #follow(change: Change<Sandbox>): void {
+    if (change.kind === 'deleted') {
+      this.#taken.delete(uidOf(change.object))
+      this.#remove(uidOf(change.object))
+      return
+    }
+    this.#settle(change.object)
+    this.#place(change.object)
+  }
+
+  /** A taken sandbox is remembered until the cache shows it as its claim's. */
+  #settle(sandbox: Sandbox): void {
+    const adoptedAt = this.#taken.get(uidOf(sandbox))
+    if (adoptedAt !== undefined && versionOf(sandbox) >= adoptedAt) this.#taken.delete(uidOf(sandbox))
+  }
+
+  #place(sandbox: Sandbox): void {
+    const uid = uidOf(sandbox)
+    if (this.#taken.has(uid)) return
+    const appraisal = this.#appraise(sandbox)
+    if (this.#poolOf.get(uid) !== appraisal?.poolUid) this.#remove(uid)
+    if (!appraisal) return
+    const { poolUid, worth } = appraisal
+    const stock = this.#stocks.get(poolUid) ?? new PoolStock()
+    const wasShort = stock.best().kind !== 'candidate'
+    this.#stocks.set(poolUid, stock)
+    this.#poolOf.set(uid, poolUid)
+    stock.put({ sandbox, worth })
+    if (wasShort && stock.best().kind === 'candidate') for (const listener of this.#listeners) listener(poolUid)
+  }
+
+  #remove(uid: string): void {
+    const poolUid = this.#poolOf.get(uid)
+    if (poolUid === undefined) return
+    this.#poolOf.delete(uid)
+    const stock = this.#stocks.get(poolUid)
+    stock?.remove(uid)
+    if (stock?.size === 0) this.#stocks.delete(poolUid)
+  }
+}
+
+function uidOf(sandbox: Sandbox): string {
+  return sandbox.metadata.uid ?? ''
+}
+
+function versionOf(sandbox: Sandbox): number {
+  return Number(sandbox.metadata.resourceVersion ?? 0)
+}
