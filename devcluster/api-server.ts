@@ -1,0 +1,63 @@
+import { readFile } from 'node:fs/promises'
+import type { AdminApi } from './admin-api.ts'
+import type { ManagedProcess } from './processes.ts'
+import { waitUntil } from './wait.ts'
+
+/** The API server, which a test can take away and bring back on the same port. */
+export interface ApiServer {
+  readonly logFile: string
+  /**
+   * Ends it; default SIGKILL, a crash. SIGTERM makes it wait for the watches that are open, and kills it 3 s later.
+   */
+  stop(signal?: NodeJS.Signals): Promise<void>
+  /** Starts it again and resolves once it is ready. */
+  start(): Promise<void>
+  /** {@link stop}, then {@link start}. */
+  restart(signal?: NodeJS.Signals): Promise<void>
+  /** CPU time the process has used, in milliseconds; Linux only. It begins again at 0 with a restart. */
+  cpuMs(): Promise<number>
+  /** Its own metrics, in Prometheus' text format. */
+  metrics(): Promise<string>
+}
+
+/** Linux counts CPU time in hundredths of a second on every architecture that matters. */
+const tickMs = 10
+
+/** Readiness takes about two seconds on two idle cores. */
+const readyWithinMs = 60_000
+
+/**
+ * Starts the API server with `launch` and resolves once it is ready. `failed` resolves when a process ends that
+ * nobody asked to end; then this rejects with its error.
+ */
+export async function startApiServer(
+  api: AdminApi,
+  launch: () => Promise<ManagedProcess>,
+  failed: Promise<Error>,
+): Promise<ApiServer> {
+  const untilReady = async (): Promise<void> =>
+    waitUntil('the API server', () => api.answers('/readyz'), { withinMs: readyWithinMs, failed })
+  let current = await launch()
+  await untilReady()
+
+  const server: ApiServer = {
+    logFile: current.logFile,
+    stop: (signal = 'SIGKILL') => current.stop(signal),
+    async start() {
+      current = await launch()
+      await untilReady()
+    },
+    async restart(signal) {
+      await server.stop(signal)
+      await server.start()
+    },
+    async cpuMs() {
+      const status = await readFile(`/proc/${current.pid}/stat`, 'utf8')
+      // Behind the name in brackets: state is field 3, utime and stime are 14 and 15 (proc(5)).
+      const fields = status.slice(status.lastIndexOf(')') + 2).split(' ')
+      return (Number(fields[11]) + Number(fields[12])) * tickMs
+    },
+    metrics: () => api.text('/metrics'),
+  }
+  return server
+}
