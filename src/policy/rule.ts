@@ -30,7 +30,10 @@ export type Actor =
   | 'break-glass' // the configured group
   | 'user'
 
-/** One change to judge. For DELETE `object` is the object that goes. */
+/**
+ * One change to judge. For DELETE `object` is the object that goes. For `scale` only metadata and `spec.replicas` of
+ * the pool are there; for `ephemeralcontainers` the Pod may lack everything but `spec.ephemeralContainers`.
+ */
 export interface Subject<K extends SubjectKind = SubjectKind> {
   readonly kind: K
   readonly operation: Operation
@@ -70,6 +73,8 @@ export interface Facts {
   readonly dryRun?: Known<
     { readonly accepted: true } | { readonly accepted: false; readonly causes: readonly ErrorCause[] }
   >
+  /** The Pod whose ephemeral containers change: older servers send them without the Pod's labels and volumes. */
+  readonly pod?: Known<Pod>
   /** Live claims in the namespace, this one not counted. */
   readonly claimsInNamespace?: number
   /** Claims that this user made through this replica within the last minute. */
@@ -114,6 +119,11 @@ export interface Rule<K extends SubjectKind = SubjectKind> {
   readonly refuses: string
   readonly why: string
   readonly relax: string
+  /**
+   * The part of the object for which this rule's facts were gathered, e.g. the pool that a claim names. Once it
+   * changes, what the old object would have broken under the new facts is no excuse for the new one.
+   */
+  factsAbout?(object: Subjects[K]): unknown
   check(subject: Subject<K>, context: RuleContext): readonly Violation[]
 }
 
@@ -124,5 +134,7 @@ export interface Finding {
   /** Complete sentence with advice, ending in the rule id in parentheses, beginning with the field. */
   readonly message: string
   readonly mode: Exclude<Mode, 'off'>
+  /** Why an enforced rule does not deny: the object was so before, the user broke glass, or the namespace asked. */
+  readonly lowered?: 'ratchet' | 'break-glass' | 'namespace'
   readonly claimReason?: Rule['claimReason']
 }
