@@ -65,6 +65,19 @@ export class Candidates {
     if (current?.metadata.uid === sandbox.metadata.uid && current) this.#place(current)
   }
 
+  /** Still the pool's, at a version newer than the cache may have: into stock as it was read. */
+  refresh(current: Sandbox): void {
+    this.#taken.delete(uidOf(current))
+    this.#place(current)
+  }
+
+  /** Gone, or somebody else's at the version of `current`: older news about it is no longer listened to. */
+  drop(sandbox: Sandbox, current: Sandbox | undefined): void {
+    this.#remove(uidOf(sandbox))
+    const isSame = current?.metadata.uid === sandbox.metadata.uid
+    this.#taken.set(uidOf(sandbox), isSame && current ? versionOf(current) : Infinity)
+  }
+
   /** Judges sandboxes again, after something they are judged by has changed. */
   reappraise(sandboxes: Iterable<Sandbox>): void {
     for (const sandbox of sandboxes) this.#place(sandbox)

@@ -7,6 +7,7 @@ import type { KubeObject } from '../kube/object.ts'
 import type { OriginKeys } from '../planning/origin.ts'
 import type { Clock } from '../runtime/clock.ts'
 import type { Informer } from '../runtime/informer.ts'
+import type { WorkQueue } from '../runtime/work-queue.ts'
 import type { EventRecorder } from '../telemetry/events.ts'
 import type { Metrics } from '../telemetry/metrics.ts'
 
@@ -32,6 +33,8 @@ export interface ControllerDependencies {
   readonly informers: Informers
   /** The configuration in force; it can change between two calls. */
   readonly config: () => Config
+  /** Calls back after another configuration has come into force. */
+  readonly onConfigChange: (listener: () => void) => void
   readonly originKeys: () => OriginKeys
   readonly clock: Clock
   readonly log: Logger
@@ -41,4 +44,12 @@ export interface ControllerDependencies {
   readonly claimsWaiting: () => number
   /** Random names and jitter; a parameter so that tests can fix it. */
   readonly random: () => number
+}
+
+/** A controller that has been wired to the caches and waits to be run. */
+export interface Controller {
+  readonly name: string
+  readonly queue: WorkQueue
+  /** Reconciles until the signal ends, then finishes what is under way. */
+  run(signal: AbortSignal): Promise<void>
 }

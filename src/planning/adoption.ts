@@ -2,6 +2,7 @@ import { apiVersionOf, type OwnerReference } from '../kube/object.ts'
 import { sandboxClaimKind, type Sandbox, type SandboxClaim, type SandboxTemplate } from '../api/kinds.ts'
 import { annotations, labels } from '../api/vocabulary.ts'
 import { nameHash } from '../api/hash.ts'
+import { templateRefOf } from './blueprint.ts'
 
 interface Metadata {
   labels: Record<string, string>
@@ -83,7 +84,7 @@ function podMetadata(claim: SandboxClaim, sandbox: Sandbox, template: SandboxTem
   const base = template ? template.spec.podTemplate.metadata : sandbox.spec.podTemplate.metadata
   const added = claim.spec.additionalPodMetadata
   const templateRefHash =
-    sandbox.metadata.labels?.[labels.templateRefHash] ?? (template && nameHash(template.metadata.name ?? ''))
+    sandbox.metadata.labels?.[labels.templateRefHash] ?? (template && nameHash(templateRefOf(template)))
   const createdBy = claim.metadata.labels?.[labels.createdBy]
   return {
     labels: {
