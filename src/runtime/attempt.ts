@@ -9,20 +9,22 @@ export type Interruption = 'stopped' | 'idle' | 'interrupted'
  */
 export class Attempt {
   readonly #clock: Clock
-  readonly #parent: AbortSignal
+  readonly #parent: AbortSignal | undefined
   readonly #controller = new AbortController()
   readonly #onParentAbort = (): void => this.interrupt('stopped')
   #timer: Timer | undefined
   #heardMs: number
   #interruption: Interruption | undefined
 
-  /** `idleMs`: how long it may go without `heard` being called; absent: for ever. */
-  constructor(clock: Clock, parent: AbortSignal, idleMs?: number) {
+  /**
+   * Ends with `parent`, if there is one. `idleMs`: how long it may go without `heard` being called; absent: for ever.
+   */
+  constructor(clock: Clock, parent: AbortSignal | undefined, idleMs?: number) {
     this.#clock = clock
     this.#parent = parent
     this.#heardMs = clock.monotonic()
-    if (parent.aborted) this.interrupt('stopped')
-    else parent.addEventListener('abort', this.#onParentAbort, { once: true })
+    if (parent?.aborted) this.interrupt('stopped')
+    else parent?.addEventListener('abort', this.#onParentAbort, { once: true })
     if (idleMs !== undefined) this.#watchForSilence(idleMs, idleMs)
   }
 
@@ -49,7 +51,7 @@ export class Attempt {
   /** The attempt is over: whatever is still open is closed. */
   release(): void {
     this.#timer?.cancel()
-    this.#parent.removeEventListener('abort', this.#onParentAbort)
+    this.#parent?.removeEventListener('abort', this.#onParentAbort)
     this.#controller.abort()
   }
 

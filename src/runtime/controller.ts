@@ -39,7 +39,6 @@ export async function runController(options: ControllerOptions, signal: AbortSig
 
 async function work(options: ControllerOptions, signal: AbortSignal): Promise<void> {
   const { queue, clock, onResult } = options
-  // oxlint-disable no-await-in-loop -- a worker reconciles one key after the other
   for (let key = await queue.take(signal); key !== undefined; key = await queue.take(signal)) {
     const startedMs = clock.monotonic()
     try {

@@ -47,7 +47,6 @@ export class ManualClock implements Clock {
       this.#timers.delete(timer)
       this.#elapsedMs = timer.dueMs
       timer.callback()
-      // oxlint-disable-next-line no-await-in-loop -- a timer must see the effects of the one before it
       await settle()
     }
     this.#elapsedMs = untilMs

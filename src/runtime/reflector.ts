@@ -1,17 +1,15 @@
 import type { Logger } from 'pino'
 import type { KubeClient, ListOptions, WatchEvent } from '../kube/client.ts'
 import { isKubeError, KubeError } from '../kube/errors.ts'
-import type { KubeObject, ObjectList, Resource } from '../kube/object.ts'
+import type { KubeObject, Resource } from '../kube/object.ts'
 import { Attempt } from './attempt.ts'
 import { backoffMs } from './backoff.ts'
 import type { Clock } from './clock.ts'
 import type { Change, Informer } from './informer.ts'
+import { listPages } from './list-pages.ts'
 import { Replica } from './replica.ts'
+import { type RestartReason, restartReason, watchError } from './restart-reason.ts'
 import type { IndexFunction, ReadStore } from './store.ts'
-
-/** Why a watch was opened anew or a list made again; few and fixed, so fit for a metric's label. */
-export type RestartReason =
-  'closed' | 'idle' | 'expired' | 'unauthorized' | 'throttled' | 'connection' | 'server-error' | 'error-event' | 'other'
 
 export interface ReflectorOptions<T extends KubeObject> {
   readonly client: KubeClient
@@ -32,8 +30,6 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly freeze?: boolean
 }
 
-/** Objects per page of a list: client-go's page size. */
-const pageSize = 500
 /**
  * Silence after which a watch, or one page of a list, is taken for dead. The server sends a bookmark about each minute,
  * except on a resource that has never changed since the server started: there this costs one request in three minutes.
@@ -44,9 +40,6 @@ const watchSeconds = { least: 300, spread: 300 }
 /** A watch that lived this long was healthy: the next interruption counts as the first. */
 const healthyMs = 10_000
 const restartBackoff = { baseMs: 200, maxMs: 30_000 }
-
-/** An ERROR event: the server gives up on a watch that it had accepted. */
-class WatchError extends KubeError {}
 
 /** How a list or a watch ended. */
 type Ending =
@@ -74,6 +67,8 @@ class Reflector<T extends KubeObject> implements Informer<T> {
   readonly #synced = Promise.withResolvers<void>()
   #hasSynced = false
   #mustList = true
+  /** Of the run under way, or of the last one. */
+  #runSignal: AbortSignal | undefined
   /** Who waits for a list that starts after their call. */
   readonly #waiters = new Set<Waiter>()
   /** The watch or the pause that a wanted list cuts short. */
@@ -105,7 +100,8 @@ class Reflector<T extends KubeObject> implements Informer<T> {
   }
 
   relist(signal?: AbortSignal): Promise<void> {
-    if (signal?.aborted) return Promise.reject(signal.reason as Error)
+    const ended = [signal, this.#runSignal].find((each) => each?.aborted)
+    if (ended !== undefined) return Promise.reject(ended.reason as Error)
     this.#mustList = true
     this.#interruptible?.interrupt('interrupted')
     return new Promise((resolve, reject) => {
@@ -124,8 +120,8 @@ class Reflector<T extends KubeObject> implements Informer<T> {
   }
 
   async run(signal: AbortSignal): Promise<void> {
+    this.#runSignal = signal
     let failures = 0
-    // oxlint-disable no-await-in-loop -- one connection after the other
     while (!signal.aborted) {
       const startedMs = this.#options.clock.monotonic()
       const watching = !this.#mustList
@@ -148,9 +144,14 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     // Whoever asks from here on needs a list that starts later.
     this.#mustList = false
     const served = [...this.#waiters]
-    const attempt = new Attempt(this.#options.clock, signal, idleMs)
+    const { client, resource, clock } = this.#options
+    const attempt = new Attempt(clock, signal, idleMs)
     try {
-      const { items, version } = await this.#readPages(attempt)
+      const { items, version } = await listPages<T>(async (page) => {
+        const list = await client.list(resource, { ...this.#scope, ...page, signal: attempt.signal })
+        attempt.heard()
+        return list
+      })
       if (attempt.interruption !== undefined) return this.#endingOf(attempt, undefined)
       this.#replica.applyList(items, version)
       this.#hasSynced = true
@@ -162,34 +163,6 @@ class Reflector<T extends KubeObject> implements Informer<T> {
       return this.#endingOf(attempt, error)
     } finally {
       attempt.release()
-    }
-  }
-
-  async #readPages(attempt: Attempt): Promise<{ items: readonly T[]; version: string | undefined }> {
-    const { client, resource } = this.#options
-    const readPage = async (page: { limit?: number; continue?: string }): Promise<ObjectList<T>> => {
-      const list = await client.list(resource, { ...this.#scope, ...page, signal: attempt.signal })
-      attempt.heard()
-      return list
-    }
-    const first = await readPage({ limit: pageSize })
-    // All pages show the same moment; should they not, watching from the first one's repeats events and loses none.
-    const version = first.metadata.resourceVersion
-    const items = [...first.items]
-    try {
-      let next = first.metadata.continue
-      while (next) {
-        // oxlint-disable-next-line no-await-in-loop -- a page holds the token for the one after it
-        const page = await readPage({ limit: pageSize, continue: next })
-        for (const item of page.items) items.push(item)
-        next = page.metadata.continue
-      }
-      return { items, version }
-    } catch (error) {
-      if (!isKubeError(error, 'Expired')) throw error
-      // That moment was compacted while its pages were read. One answer with everything cannot expire half-way.
-      const all = await readPage({})
-      return { items: all.items, version: all.metadata.resourceVersion }
     }
   }
 
@@ -228,7 +201,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
       case 'BOOKMARK':
         return this.#replica.applyBookmark(event.object.metadata.resourceVersion)
       case 'ERROR':
-        throw errorOf(event.object)
+        throw watchError(event.object)
       default:
         return event satisfies never
     }
@@ -244,8 +217,8 @@ class Reflector<T extends KubeObject> implements Informer<T> {
         return { kind: 'broken', reason: 'idle' }
       case undefined:
         if (error === undefined) return { kind: 'broken', reason: 'closed' }
-        if (!isKubeError(error, 'Expired')) return { kind: 'broken', reason: reasonOf(error), error }
-        // The events since our version are gone.
+        if (!isKubeError(error, 'Expired')) return { kind: 'broken', reason: restartReason(error), error }
+        // The events since our version are gone. That is no fault: it happens to whoever was away for long.
         this.#mustList = true
         return { kind: 'broken', reason: 'expired' }
       default:
@@ -255,7 +228,8 @@ class Reflector<T extends KubeObject> implements Informer<T> {
 
   #delayMs(error: unknown, failures: number): number {
     const askedForMs = error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0
-    return Math.max(askedForMs, backoffMs(restartBackoff, failures, this.#random))
+    // No earlier than asked, and not all who were asked at the same moment.
+    return askedForMs + backoffMs(restartBackoff, failures, this.#random)
   }
 
   async #pause(delayMs: number, signal: AbortSignal): Promise<void> {
@@ -274,21 +248,4 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     else log.warn({ ...fields, err: error }, 'connecting again after an error')
     onRestart?.(reason)
   }
-}
-
-function errorOf(status: { code?: number; reason?: string; message?: string }): KubeError {
-  const isExpired = status.code === 410 || status.reason === 'Expired' || status.reason === 'Gone'
-  return new WatchError(isExpired ? 'Expired' : 'ServerError', status.message ?? 'the watch reported an error', {
-    status: status.code ?? 0,
-    ...(status.reason === undefined ? {} : { reason: status.reason }),
-  })
-}
-
-function reasonOf(error: unknown): RestartReason {
-  if (error instanceof WatchError) return 'error-event'
-  if (isKubeError(error, 'Unauthorized')) return 'unauthorized'
-  if (isKubeError(error, 'TooManyRequests')) return 'throttled'
-  if (isKubeError(error, 'Unreachable', 'OutcomeUnknown')) return 'connection'
-  if (isKubeError(error, 'ServerError')) return 'server-error'
-  return 'other'
 }

@@ -19,7 +19,6 @@ export async function slowStartBatch(
   for (let next = 0, size = initial; next < count; size = Math.min(size * 2, largest)) {
     const batch = Array.from({ length: Math.min(size, largest, count - next) }, (_, offset) => next + offset)
     next += batch.length
-    // oxlint-disable-next-line no-await-in-loop -- a batch waits for the verdict on the one before
     const results = await Promise.allSettled(batch.map(async (index) => fn(index)))
     done += results.filter((result) => result.status === 'fulfilled').length
     const failed = results.find((result) => result.status === 'rejected')
