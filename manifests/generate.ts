@@ -12,7 +12,7 @@ const root = new URL('../', import.meta.url)
 const checkOnly = process.argv.includes('--check')
 const stale: string[] = []
 
-for (const [path, text] of await generatedFiles()) {
+for (const [path, text] of generatedFiles()) {
   const file = fileURLToPath(new URL(path, root))
   if ((await textOf(file)) === text) continue
   stale.push(path)
