@@ -26,7 +26,7 @@ export class SeriesBound<L extends string> {
       this.#seen.add(combination)
       return labels
     }
-    const bounded = { ...labels }
+    const bounded: Record<L, string> = { ...labels }
     for (const label of this.#userChosen) bounded[label] = OTHER
     return bounded
   }
