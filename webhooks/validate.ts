@@ -1,0 +1,105 @@
+import type { Logger } from 'pino'
+import type { SchemaProblem } from '../src/api/validators.ts'
+import type { Config } from '../src/config/schema.ts'
+import type { KubeObject } from '../src/kube/object.ts'
+import type { Actor, Finding, RuleContext, Subject, SubjectKind } from '../src/policy/rule.ts'
+import type { Clock } from '../src/runtime/clock.ts'
+import type { EventRecorder } from '../src/telemetry/events.ts'
+import type { Metrics } from '../src/telemetry/metrics.ts'
+import type { Deadline } from './deadline.ts'
+import type { FactSource, Surroundings } from './facts.ts'
+import type { AdmissionRequest, Verdict } from './review.ts'
+import { subjectOf } from './subject.ts'
+import { invalid, verdictOf } from './verdict.ts'
+
+/** The rules, as functions, so that a test can put others in their place. */
+export interface Judgement {
+  evaluate(subject: Subject, context: RuleContext, namespace: { labels?: Readonly<Record<string, string>> }): Finding[]
+  actorOf(user: { username: string; groups: readonly string[] }, config: Config): Actor
+  /** What is wrong with the shape of an object of our kinds; empty for kinds that are not ours. */
+  problemsOf(kind: SubjectKind, object: KubeObject): readonly SchemaProblem[]
+}
+
+export interface ValidateDependencies {
+  readonly judgement: Judgement
+  readonly facts: FactSource
+  readonly config: () => Config
+  readonly clock: Clock
+  /** Milliseconds to add to the clock to get the API server's. */
+  readonly serverClockOffsetMs: () => number
+  readonly log: Logger
+  readonly metrics?: Pick<Metrics, 'admissionRefusals'>
+  readonly events?: Pick<EventRecorder, 'record'>
+}
+
+/** Reason of the Event about a refusal; `sandgate status` lists these. */
+export const refusedReason = 'AdmissionRefused'
+
+/** Judges a change by every rule. Rejects only on a defect in the gate itself. */
+export type Validate = (request: AdmissionRequest, kind: SubjectKind, deadline: Deadline) => Promise<Verdict>
+
+export function createValidate(dependencies: ValidateDependencies): Validate {
+  const { judgement, facts, clock, serverClockOffsetMs } = dependencies
+
+  return async function validate(request, kind, deadline) {
+    // Finalizers must come off whatever the object looks like.
+    if (request.oldObject?.metadata.deletionTimestamp !== undefined) return { kind: 'allowed' }
+    const problems = newProblems(judgement, request, kind)
+    if (problems.length > 0) return invalid(problems, request, kind)
+
+    const config = dependencies.config()
+    const subject = subjectOf(request, kind, judgement.actorOf(request.user, config))
+    const judge = ({ facts: known, namespaceLabels }: Surroundings) =>
+      judgement.evaluate(
+        subject,
+        { now: clock.now() + serverClockOffsetMs(), config, facts: known },
+        { labels: namespaceLabels },
+      )
+    const surroundings = await facts.gather(subject, deadline)
+    let findings = judge(surroundings)
+    if (surroundings.mayBeOld && findings.some(isRefusal)) {
+      findings = judge(await facts.confirm(subject, surroundings, deadline))
+    }
+    const verdict = verdictOf(findings, request, kind)
+    if (!request.dryRun) leaveTraces(dependencies, subject, findings, verdict)
+    return verdict
+  }
+}
+
+const isRefusal = ({ mode }: Finding): boolean => mode === 'enforce'
+
+/** Problems that the stored object does not have already. */
+function newProblems(
+  { problemsOf }: Judgement,
+  request: AdmissionRequest,
+  kind: SubjectKind,
+): readonly SchemaProblem[] {
+  if (request.subresource || request.operation === 'DELETE') return []
+  const problems = problemsOf(kind, request.object)
+  if (problems.length === 0 || !request.oldObject) return problems
+  const known = new Set(problemsOf(kind, request.oldObject).map(({ field, message }) => `${field}: ${message}`))
+  return problems.filter(({ field, message }) => !known.has(`${field}: ${message}`))
+}
+
+/** The effects of a verdict, none of which a dry-run has. */
+function leaveTraces(
+  { facts, log, metrics, events }: ValidateDependencies,
+  subject: Subject,
+  findings: readonly Finding[],
+  verdict: Verdict,
+): void {
+  const { kind, namespace, operation, object, username } = subject
+  if (verdict.kind === 'allowed' && kind === 'SandboxClaim' && operation === 'CREATE') facts.noteClaimCreated(username)
+  for (const { rule, mode, lowered } of firstOfEachRule(findings)) {
+    metrics?.admissionRefusals.inc({ rule, mode, namespace })
+    const fields = { rule, kind, namespace, name: object.metadata.name, username }
+    if (lowered === 'break-glass') log.warn(fields, 'a break-glass user was let past a rule')
+    else if (mode === 'audit') log.info(fields, 'a change breaks a rule that is only audited')
+  }
+  if (verdict.kind === 'denied') events?.record({ ...object, kind }, 'Warning', refusedReason, verdict.message)
+}
+
+/** A rule that one object breaks a thousand times counts once. */
+function firstOfEachRule(findings: readonly Finding[]): Finding[] {
+  return [...new Map(findings.toReversed().map((finding) => [`${finding.rule} ${finding.mode}`, finding])).values()]
+}
