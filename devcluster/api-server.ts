@@ -23,7 +23,7 @@ export interface ApiServer {
 /** Linux counts CPU time in hundredths of a second on every architecture that matters. */
 const tickMs = 10
 
-/** Readiness takes about two seconds on two idle cores. */
+/** It takes three seconds on two cores, nearly all of it CPU time; other processes may want those cores too. */
 const readyWithinMs = 60_000
 
 /**

@@ -72,7 +72,7 @@ export interface ControlPlane {
 
 /**
  * Starts etcd, the API server and — where the binaries are there — the controller manager and the scheduler, and
- * resolves once Pods can be created in the namespace `default`: about three seconds on two idle cores.
+ * resolves once Pods can be created in the namespace `default`: about four seconds on two cores.
  * @throws DevclusterError `ProcessEnded` with the end of its log, or `NotReadyInTime`. Nothing is left behind then.
  */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {

@@ -102,8 +102,17 @@ export async function describeEnd(process: ManagedProcess, how: string): Promise
   return new DevclusterError('ProcessEnded', `${process.name} ended (${how}):\n${await lastLines(process.logFile)}`)
 }
 
-/** The last lines of a log; empty when the file is gone. */
-export async function lastLines(file: string, count = 15): Promise<string> {
+/** What gRPC says about every connection to etcd. */
+const noise = /(client|clientconn|endpoint|passthrough|balancer_conn_wrappers)\.go:\d+\]/
+
+/** The last lines of a log that tell something; empty when the file is gone. */
+async function lastLines(file: string, count = 15): Promise<string> {
   const text = await readFile(file, 'utf8').catch(() => '')
-  return text.trimEnd().split('\n').slice(-count).join('\n')
+  // After a fatal error comes a dump of every goroutine, which pushes the error itself out of sight.
+  const [beforeDump = ''] = text.split(/^goroutine \d+/m)
+  const lines = beforeDump.trimEnd().split('\n')
+  return lines
+    .filter((line) => !noise.test(line))
+    .slice(-count)
+    .join('\n')
 }
