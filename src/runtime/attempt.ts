@@ -13,6 +13,7 @@ export class Attempt {
   readonly #controller = new AbortController()
   readonly #onParentAbort = (): void => this.interrupt('stopped')
   #timer: Timer | undefined
+  #idleMs: number | undefined
   #heardMs: number
   #interruption: Interruption | undefined
 
@@ -22,10 +23,11 @@ export class Attempt {
   constructor(clock: Clock, parent: AbortSignal | undefined, idleMs?: number) {
     this.#clock = clock
     this.#parent = parent
+    this.#idleMs = idleMs
     this.#heardMs = clock.monotonic()
     if (parent?.aborted) this.interrupt('stopped')
     else parent?.addEventListener('abort', this.#onParentAbort, { once: true })
-    if (idleMs !== undefined) this.#watchForSilence(idleMs, idleMs)
+    if (idleMs !== undefined) this.#watchForSilence(idleMs)
   }
 
   /** For the request. */
@@ -37,8 +39,9 @@ export class Attempt {
     return this.#interruption
   }
 
-  /** There was a sign of life. Cheap: the timer is only moved when it fires. */
-  heard(): void {
+  /** There was a sign of life; from now on it may stay silent for `idleMs`. Cheap: the timer is only moved when it fires. */
+  heard(idleMs = this.#idleMs): void {
+    this.#idleMs = idleMs
     this.#heardMs = this.#clock.monotonic()
   }
 
@@ -55,11 +58,11 @@ export class Attempt {
     this.#controller.abort()
   }
 
-  #watchForSilence(idleMs: number, delayMs: number): void {
+  #watchForSilence(delayMs: number): void {
     this.#timer = this.#clock.setTimer(() => {
-      const remainingMs = this.#heardMs + idleMs - this.#clock.monotonic()
+      const remainingMs = this.#heardMs + (this.#idleMs ?? 0) - this.#clock.monotonic()
       if (remainingMs <= 0) this.interrupt('idle')
-      else this.#watchForSilence(idleMs, remainingMs)
+      else this.#watchForSilence(remainingMs)
     }, delayMs)
   }
 }

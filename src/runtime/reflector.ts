@@ -30,8 +30,10 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly freeze?: boolean
 }
 
+/** Wait for a page of a list, or for a watch to open: the server's own limit for a request that is no watch. */
+const replyMs = 60_000
 /**
- * Silence after which a watch, or one page of a list, is taken for dead. The server sends a bookmark about each minute,
+ * Silence after which an open watch is taken for dead. The server sends a bookmark about each minute,
  * except on a resource that has never changed since the server started: there this costs one request in three minutes.
  */
 const idleMs = 3 * 60_000
@@ -145,7 +147,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     this.#mustList = false
     const served = [...this.#waiters]
     const { client, resource, clock } = this.#options
-    const attempt = new Attempt(clock, signal, idleMs)
+    const attempt = new Attempt(clock, signal, replyMs)
     try {
       const { items, version } = await listPages<T>(async (page) => {
         const list = await client.list(resource, { ...this.#scope, ...page, signal: attempt.signal })
@@ -169,7 +171,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
   /** Follows the changes since the replica's version until the watch ends. */
   async #watch(signal: AbortSignal): Promise<Ending> {
     const { client, resource, clock } = this.#options
-    const attempt = new Attempt(clock, signal, idleMs)
+    const attempt = new Attempt(clock, signal, replyMs)
     this.#interruptible = attempt
     try {
       const events = await client.watch(resource, {
@@ -178,6 +180,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
         timeoutSeconds: Math.round(watchSeconds.least + watchSeconds.spread * this.#random()),
         signal: attempt.signal,
       })
+      attempt.heard(idleMs)
       for await (const event of events) {
         if (attempt.interruption !== undefined) break
         attempt.heard()

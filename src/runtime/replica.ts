@@ -1,6 +1,6 @@
 import type { Logger } from 'pino'
 import type { WatchEvent } from '../kube/client.ts'
-import { apiVersionOf, keyOf, type KubeObject, type Resource } from '../kube/object.ts'
+import { keyOf, type KubeObject, type Resource } from '../kube/object.ts'
 import { type Change, IndexedStore, type IndexFunction } from './store.ts'
 
 export interface ReplicaOptions<T extends KubeObject> {
@@ -117,10 +117,10 @@ export class Replica<T extends KubeObject> {
     if (version !== undefined && version !== '' && (age === undefined || age > 0)) this.#version = version
   }
 
-  /** The object as it is stored: without managedFields (half its size, read by nobody), with the kind that list items lack. */
+  /** The object as it is stored: without managedFields, which are half its size and read by nobody. */
   #takeIn(object: T): T {
     const { managedFields: _, ...metadata } = object.metadata
-    const taken = { apiVersion: apiVersionOf(this.#resource), kind: this.#resource.kind, ...object, metadata }
+    const taken = { ...object, metadata }
     if (this.#freeze) freezeDeeply(taken)
     return taken
   }
