@@ -12,7 +12,7 @@ export function generatedFiles(): ReadonlyMap<string, string> {
   for (const kind of kinds) {
     files.set(`manifests/crds/${kind.group}_${kind.plural}.yaml`, `# ${notice}\n${installYaml([crdOf(kind)])}`)
   }
-  files.set('manifests/base/webhooks.yaml', `# ${notice}\n${installYaml(registration())}`)
+  files.set('manifests/gate/webhooks.yaml', `# ${notice}\n${installYaml(registration())}`)
   files.set('docs/configuration.schema.json', `${JSON.stringify(ConfigSchema, undefined, 2)}\n`)
   return files
 }

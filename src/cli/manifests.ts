@@ -45,15 +45,19 @@ const manifestsFolder = new URL('../../manifests/', import.meta.url)
 
 /** Reads the manifests that ship beside the program, in the order in which they apply. */
 export async function readManifests(folder: URL = manifestsFolder): Promise<ShippedManifests> {
-  const crds = await readKustomization(new URL('crds/', folder))
   const base = await readKustomization(new URL('base/', folder))
   const certManager = await readObjects(new URL('overlays/cert-manager/certificate.yaml', folder))
-  return { base: [...crds, ...base], certManager }
+  return { base, certManager }
 }
 
 async function readKustomization(folder: URL): Promise<KubeObject[]> {
-  const { resources } = parse(await readFile(new URL('kustomization.yaml', folder), 'utf8')) as { resources: string[] }
-  return (await Promise.all(resources.map((file) => readObjects(new URL(file, folder))))).flat()
+  const text = await readFile(new URL('kustomization.yaml', folder), 'utf8')
+  const { bases = [], resources = [] } = parse(text) as { bases?: string[]; resources?: string[] }
+  const parts = await Promise.all([
+    ...bases.map((base) => readKustomization(new URL(`${base}/`, folder))),
+    ...resources.map((file) => readObjects(new URL(file, folder))),
+  ])
+  return parts.flat()
 }
 
 async function readObjects(file: URL): Promise<KubeObject[]> {
@@ -107,9 +111,9 @@ function adaptDeployment(object: KubeObject & Json, options: InstallOptions, cer
   if (certificates.kind === 'managed') return
   const secretName = certificates.kind === 'secret' ? certificates.name : 'sandgate-webhook-tls'
   container.args.push(`--cert-dir=${tlsFolder}`)
-  container.volumeMounts.push({ name: 'tls', mountPath: tlsFolder, readOnly: true })
+  container.volumeMounts.unshift({ name: 'tls', mountPath: tlsFolder, readOnly: true })
   // 0444: read by a user that is not root.
-  spec.template.spec.volumes.push({ name: 'tls', secret: { secretName, defaultMode: 0o444 } })
+  spec.template.spec.volumes.unshift({ name: 'tls', secret: { secretName, defaultMode: 0o444 } })
 }
 
 type PodSpec = {
