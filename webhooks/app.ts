@@ -2,11 +2,12 @@ import { default as fastify, type FastifyInstance, type FastifyReply, type Fasti
 import type { Logger } from 'pino'
 import type { Clock } from '../src/runtime/clock.ts'
 import type { Metrics } from '../src/telemetry/metrics.ts'
-import { goDurationMs, startDeadline } from './deadline.ts'
+import { goDurationMs, startDeadline, type Deadline } from './deadline.ts'
 import type { Mutate } from './mutate.ts'
 import { parseJson } from './parse-json.ts'
 import { formatReview, parseReview, type AdmissionRequest, type Verdict } from './review.ts'
 import { webhooks, type Phase, type Target } from './table.ts'
+import { refusedObject } from './verdict.ts'
 import type { Validate } from './validate.ts'
 
 export interface AppDependencies {
@@ -84,7 +85,7 @@ async function answer(
 
   const { request } = parsed
   const timeoutMs = goDurationMs((query as { timeout?: unknown } | undefined)?.timeout)
-  const verdict = await judge(dependencies, phase, targets, request, startDeadline(clock, budgetMs, timeoutMs))
+  const verdict = await judge(dependencies, phase, request, startDeadline(clock, budgetMs, timeoutMs))
   metrics?.admissionDuration.observe(
     { webhook: (routeOptions.url ?? '').slice(1), operation: request.operation, verdict: verdict.kind },
     (clock.monotonic() - startedAt) / 1000,
@@ -95,21 +96,16 @@ async function answer(
 async function judge(
   { validate, mutate, log }: AppDependencies,
   phase: Phase,
-  targets: readonly Target[],
   request: AdmissionRequest,
-  deadline: ReturnType<typeof startDeadline>,
+  deadline: Deadline,
 ): Promise<Verdict> {
-  const { resource, subresource, namespace, name, operation } = request
   try {
-    const target = targets.find(
-      (each) => each.resource.plural === resource.resource && each.subresource === subresource,
-    )
-    if (!target) throw new Error('the review was parsed for another target')
-    return phase === 'mutating' ? mutate(request, target.kind) : await validate(request, target.kind, deadline)
+    return phase === 'mutating' ? mutate(request) : await validate(request, deadline)
   } catch (error) {
-    log.error({ error, resource: resource.resource, namespace, name, operation }, 'an admission request failed')
-    const of = { name, group: resource.group, kind: resource.resource }
-    return { kind: 'denied', code: 500, message: 'sandgate failed to judge this change; its log says why', of }
+    const { target, namespace, name, operation } = request
+    log.error({ error, kind: target.kind, namespace, name, operation }, 'an admission request failed')
+    const message = 'sandgate failed to judge this change; its log says why'
+    return { kind: 'denied', code: 500, message, of: refusedObject(request) }
   }
 }
 

@@ -2,7 +2,7 @@ import { default as jsonPatch } from 'fast-json-patch'
 import type { Config } from '../src/config/schema.ts'
 import type { KubeObject } from '../src/kube/object.ts'
 import type { MutationContext } from '../src/policy/mutations.ts'
-import type { Subject, SubjectKind } from '../src/policy/rule.ts'
+import type { Subject } from '../src/policy/rule.ts'
 import type { Clock } from '../src/runtime/clock.ts'
 import type { AdmissionRequest, Verdict } from './review.ts'
 import { subjectOf } from './subject.ts'
@@ -18,17 +18,17 @@ export interface MutateDependencies {
 }
 
 /** Answers with the JSON Patch that turns the object into what is to be stored. Rejects only on a defect. */
-export type Mutate = (request: AdmissionRequest, kind: SubjectKind) => Verdict
+export type Mutate = (request: AdmissionRequest) => Verdict
 
 export function createMutate({ judgement, mutate, config, clock, serverClockOffsetMs }: MutateDependencies): Mutate {
-  return (request, kind) => {
+  return (request) => {
     if (request.operation === 'DELETE' || request.oldObject?.metadata.deletionTimestamp !== undefined) {
       return { kind: 'allowed' }
     }
     // Mutation comes before the API server's own schema check, whose answer is the better one.
-    if (judgement.problemsOf(kind, request.object).length > 0) return { kind: 'allowed' }
+    if (judgement.problemsOf(request.target.kind, request.object).length > 0) return { kind: 'allowed' }
     const inForce = config()
-    const subject = subjectOf(request, kind, judgement.actorOf(request.user, inForce))
+    const subject = subjectOf(request, judgement.actorOf(request.user, inForce))
     const now = clock.now() + serverClockOffsetMs()
     const wanted = mutate(subject, { now, config: inForce, requestUser: request.user.username })
     return { kind: 'allowed', patch: patchBetween(request.object, wanted) }

@@ -1,21 +1,14 @@
 import type { ErrorCause } from '../src/kube/errors.ts'
 import type { KubeObject, ObjectMeta } from '../src/kube/object.ts'
 import type { Operation } from '../src/policy/rule.ts'
-import type { Subresource, Target } from './table.ts'
+import type { Target } from './table.ts'
 import { plainText, warningTexts } from './text.ts'
-
-/** A member of the API as a review names it. */
-export interface GroupVersionResource {
-  readonly group: string
-  readonly version: string
-  readonly resource: string
-}
 
 /** The part of an admission.k8s.io/v1 AdmissionRequest that the gate reads, checked for shape. */
 export interface AdmissionRequest {
   readonly uid: string
-  readonly resource: GroupVersionResource
-  readonly subresource: Subresource | undefined
+  /** What is asked about, as the table of webhooks names it. */
+  readonly target: Target
   readonly operation: Operation
   /** Empty at CREATE with generateName. */
   readonly name: string
@@ -68,9 +61,7 @@ export function parseReview(body: unknown, targets: readonly Target[]): ParsedRe
   const malformed = (because: string): ParsedReview => ({ kind: 'malformed', uid, because })
   if (uid === '') return malformed('request.uid is missing')
 
-  const resource = resourceOf(request['resource'])
-  const subresource = textOf(request['subResource'])
-  const target = targets.find((each) => isOf(each, resource, subresource))
+  const target = targets.find((each) => isNamedBy(each, request['resource'], request['subResource']))
   if (!target) return malformed('request.resource is not one that this webhook judges')
   const operation = operations.find((known) => known === request['operation'])
   if (!operation) return malformed('request.operation is none of CREATE, UPDATE, DELETE')
@@ -84,8 +75,7 @@ export function parseReview(body: unknown, targets: readonly Target[]): ParsedRe
     kind: 'request',
     request: {
       uid,
-      resource,
-      subresource: target.subresource,
+      target,
       operation,
       name: textOf(request['name']) || (object.metadata.name ?? ''),
       namespace: textOf(request['namespace']),
@@ -133,10 +123,13 @@ function statusOf(verdict: Verdict & { kind: 'denied' }) {
   }
 }
 
-function isOf(target: Target, named: GroupVersionResource, namedSubresource: string): boolean {
-  const { resource, subresource } = target
+/** With matchPolicy Equivalent every version arrives as the one that was registered, so the version tells nothing. */
+function isNamedBy({ resource, subresource }: Target, named: unknown, namedSubresource: unknown): boolean {
+  if (!isRecord(named)) return false
   return (
-    resource.group === named.group && resource.plural === named.resource && (subresource ?? '') === namedSubresource
+    textOf(named['group']) === resource.group &&
+    named['resource'] === resource.plural &&
+    textOf(namedSubresource) === (subresource ?? '')
   )
 }
 
@@ -173,11 +166,6 @@ const isText = (value: unknown) => typeof value === 'string'
 const isTextMap = (value: unknown) => isRecord(value) && Object.values(value).every(isText)
 const isOwner = (value: unknown) =>
   isRecord(value) && isText(value['kind']) && isText(value['name']) && isText(value['uid'])
-
-function resourceOf(value: unknown): GroupVersionResource {
-  const { group, version, resource }: Record<string, unknown> = isRecord(value) ? value : {}
-  return { group: textOf(group), version: textOf(version), resource: textOf(resource) }
-}
 
 function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -36,19 +36,19 @@ export interface ValidateDependencies {
 export const refusedReason = 'AdmissionRefused'
 
 /** Judges a change by every rule. Rejects only on a defect in the gate itself. */
-export type Validate = (request: AdmissionRequest, kind: SubjectKind, deadline: Deadline) => Promise<Verdict>
+export type Validate = (request: AdmissionRequest, deadline: Deadline) => Promise<Verdict>
 
 export function createValidate(dependencies: ValidateDependencies): Validate {
   const { judgement, facts, clock, serverClockOffsetMs } = dependencies
 
-  return async function validate(request, kind, deadline) {
+  return async function validate(request, deadline) {
     // Finalizers must come off whatever the object looks like.
     if (request.oldObject?.metadata.deletionTimestamp !== undefined) return { kind: 'allowed' }
-    const problems = newProblems(judgement, request, kind)
-    if (problems.length > 0) return invalid(problems, request, kind)
+    const problems = newProblems(judgement, request)
+    if (problems.length > 0) return invalid(problems, request)
 
     const config = dependencies.config()
-    const subject = subjectOf(request, kind, judgement.actorOf(request.user, config))
+    const subject = subjectOf(request, judgement.actorOf(request.user, config))
     const judge = ({ facts: known, namespaceLabels }: Surroundings) =>
       judgement.evaluate(
         subject,
@@ -60,7 +60,7 @@ export function createValidate(dependencies: ValidateDependencies): Validate {
     if (surroundings.mayBeOld && findings.some(isRefusal)) {
       findings = judge(await facts.confirm(subject, surroundings, deadline))
     }
-    const verdict = verdictOf(findings, request, kind)
+    const verdict = verdictOf(findings, request)
     if (!request.dryRun) leaveTraces(dependencies, subject, findings, verdict)
     return verdict
   }
@@ -69,15 +69,14 @@ export function createValidate(dependencies: ValidateDependencies): Validate {
 const isRefusal = ({ mode }: Finding): boolean => mode === 'enforce'
 
 /** Problems that the stored object does not have already. */
-function newProblems(
-  { problemsOf }: Judgement,
-  request: AdmissionRequest,
-  kind: SubjectKind,
-): readonly SchemaProblem[] {
-  if (request.subresource || request.operation === 'DELETE') return []
-  const problems = problemsOf(kind, request.object)
-  if (problems.length === 0 || !request.oldObject) return problems
-  const known = new Set(problemsOf(kind, request.oldObject).map(({ field, message }) => `${field}: ${message}`))
+function newProblems(judgement: Judgement, request: AdmissionRequest): readonly SchemaProblem[] {
+  const { target, object, oldObject, operation } = request
+  if (target.subresource || operation === 'DELETE') return []
+  const problems = judgement.problemsOf(target.kind, object)
+  if (problems.length === 0 || !oldObject) return problems
+  const known = new Set(
+    judgement.problemsOf(target.kind, oldObject).map(({ field, message }) => `${field}: ${message}`),
+  )
   return problems.filter(({ field, message }) => !known.has(`${field}: ${message}`))
 }
 

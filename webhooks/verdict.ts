@@ -27,7 +27,7 @@ const rulesOfForm: ReadonlySet<string> = new Set([
 ])
 
 /** Turns all findings on a change into one answer: every refusal in it, warnings beside it, the rest for the audit log. */
-export function verdictOf(findings: readonly Finding[], request: AdmissionRequest, kind: string): Verdict {
+export function verdictOf(findings: readonly Finding[], request: AdmissionRequest): Verdict {
   const denials = findings.filter(({ mode }) => mode === 'enforce')
   const warnings = findings.filter(({ mode }) => mode === 'warn').map(({ message }) => message)
   const audit = auditAnnotations(findings, request)
@@ -39,20 +39,25 @@ export function verdictOf(findings: readonly Finding[], request: AdmissionReques
     causes: denials.slice(0, shownFindings).map(causeOf),
     warnings,
     audit,
-    of: { name: request.name, group: request.resource.group, kind },
+    of: refusedObject(request),
   }
 }
 
 /** The answer to an object that does not have its kind's shape, so that no rule could read it. */
-export function invalid(problems: readonly ErrorCause[], request: AdmissionRequest, kind: string): Verdict {
+export function invalid(problems: readonly ErrorCause[], request: AdmissionRequest): Verdict {
   const lines = problems.map(({ field, message }) => `${field}: ${message}`)
   return {
     kind: 'denied',
     code: 422,
     message: denialText(lines),
     causes: problems.slice(0, shownFindings).map((problem) => ({ reason: 'FieldValueInvalid', ...problem })),
-    of: { name: request.name, group: request.resource.group, kind },
+    of: refusedObject(request),
   }
+}
+
+/** What a refusal speaks of, for the details of its status. */
+export function refusedObject({ name, target }: AdmissionRequest) {
+  return { name, group: target.resource.group, kind: target.kind }
 }
 
 /** One sentence, or a list with a line for each. */
