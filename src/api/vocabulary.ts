@@ -47,6 +47,8 @@ export const annotations = {
   origin: 'sandgate.dev/origin',
   /** Proof of which claim a Sandbox was bound to. */
   bound: 'sandgate.dev/bound',
+  /** On a Pod: random, drawn for the request that created it, so that a lost reply can be told from a planted Pod. */
+  attempt: 'sandgate.dev/attempt',
 } as const
 
 export const conditionTypes = {
