@@ -6,10 +6,14 @@
 #
 # Progress goes to stdout, one line a step. apt verifies every checksum against the signed package
 # index. Only the build tools are installed on the system; etcd is unpacked, never installed, so no
-# service starts. DEST appears whole or not at all.
+# service starts. DEST appears whole or not at all; the build tree beside it (DEST.work) is removed.
+# One at a time for a DEST: build-once.sh sees to that.
 set -eu
 
-dest=$1
+case $1 in
+  /*) dest=$1 ;;
+  *) dest=$PWD/$1 ;;
+esac
 tools='golang-go jq rsync make dpkg-dev ca-certificates'
 
 say() { printf '%s\n' "$*"; }
@@ -27,11 +31,14 @@ else
   fail "building needs the packages: $tools. Run as root: apt-get update && apt-get install -y $tools — or set KUBEBUILDER_ASSETS to a directory with etcd and kube-apiserver."
 fi
 
-work=$(mktemp -d "${TMPDIR:-/tmp}/sandgate-control-plane.XXXXXX")
+work=$dest.work
 # Go marks its module cache read-only; chmod first so that nothing stays behind.
-trap 'chmod -R u+w "$work" 2>/dev/null || true; rm -rf "$work" "$dest.partial"' EXIT
+clean() { chmod -R u+w "$work" 2>/dev/null || true; rm -rf "$work" "$dest.partial"; }
+# A builder that was killed has left its tree: under a fixed name, so that it is found.
+clean
+trap clean EXIT
 trap 'exit 130' INT TERM HUP
-chmod 755 "$work"
+mkdir -p "$work"
 logged() { "$@" >"$work/log" 2>&1 || { tail -n 30 "$work/log" >&2; fail "failed: $*"; }; }
 
 say 'step 1/6 installing build tools (go, jq, rsync, make)'

@@ -6,10 +6,11 @@ import { findControlPlane } from './binaries.ts'
 import { startDevcluster } from './devcluster.ts'
 import { DevclusterError } from './error.ts'
 
-const usage = `Usage: node devcluster/main.ts [--nodes <count>] [--audit]
+const usage = `Usage: node devcluster/main.ts [--nodes <count>] [--audit] [--prepare]
 
 Starts etcd, kube-apiserver, kube-controller-manager and kube-scheduler on loopback, with simulated nodes.
 
+  --prepare        only find the binaries, or build them, which takes about five minutes
   --nodes <count>  how many nodes to simulate (default 2)
   --audit          write an audit log
   --help
@@ -17,7 +18,12 @@ Starts etcd, kube-apiserver, kube-controller-manager and kube-scheduler on loopb
 
 async function main(): Promise<void> {
   const { values } = parseArgs({
-    options: { nodes: { type: 'string', default: '2' }, audit: { type: 'boolean' }, help: { type: 'boolean' } },
+    options: {
+      nodes: { type: 'string', default: '2' },
+      audit: { type: 'boolean' },
+      prepare: { type: 'boolean' },
+      help: { type: 'boolean' },
+    },
   })
   if (values.help) {
     process.stdout.write(usage)
@@ -30,6 +36,8 @@ async function main(): Promise<void> {
 
   const log = createLogger({ level: 'info', pretty: process.stderr.isTTY })
   const binaries = await findControlPlane((line) => log.info(line))
+  if (values.prepare) return
+
   // From here on Ctrl-C is an orderly stop. A build before this line is simply interrupted.
   const told = Promise.withResolvers<undefined>()
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => told.resolve(undefined))
