@@ -8,9 +8,8 @@ import {
 } from '../api/kinds.ts'
 import { labels } from '../api/vocabulary.ts'
 import { apiVersionOf, type OwnerReference } from '../kube/object.ts'
-import { implicitTemplate, templateRefOf } from './blueprint.ts'
+import { implicitTemplate } from './blueprint.ts'
 
-/** What the two pool kinds answer differently about themselves, short of their stock. */
 export type Pool = SandboxWarmPool | SandboxSet
 
 export const poolKinds = [sandboxWarmPoolKind, sandboxSetKind] as const
@@ -67,7 +66,5 @@ export function templateOf(pool: Pool, referenced: SandboxTemplate | undefined):
 
 /** The template-ref hash of everything that is made for the pool. Known without the template itself. */
 export function templateRefHashOf(pool: Pool): string {
-  const name = referencedTemplate(pool)
-  if (name !== undefined) return nameHash(name)
-  return nameHash(isSandboxSet(pool) ? templateRefOf(implicitTemplate(pool)) : '')
+  return nameHash(referencedTemplate(pool) ?? `${sandboxSetKind.kind}/${pool.metadata.name}`)
 }
