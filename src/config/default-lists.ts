@@ -35,7 +35,6 @@ export const runtimeAnnotations: readonly string[] = [
   'org.criu.*',
   'module.wasm.image',
   'nri.io',
-  'cdi.k8s.io*',
   // Multus, Cilium, Calico, OVN
   'cni.cncf.io',
   'multus-cni.io',

@@ -12,8 +12,11 @@ const count = (description: string, options: { default?: number; minimum?: numbe
 const flag = (description: string, fallback: boolean) => Type.Boolean({ description, default: fallback })
 const names = (description: string, fallback: readonly string[] = []) =>
   Type.Array(Type.String({ minLength: 1 }), { description, default: [...fallback], uniqueItems: true })
-const duration = (description: string) =>
-  Type.String({ pattern: durationPattern, description: `${description} A duration such as 90s, 30m, 1h30m or 7d.` })
+const duration = (description: string, fallback: string) =>
+  Type.String({
+    pattern: durationPattern,
+    description: `${description} A duration such as 90s, 30m, 1h30m or 7d. Default: ${fallback}.`,
+  })
 
 /** A part of the file: closed to unknown keys, and complete when it is left out. */
 function section<P extends Record<string, TSchema>>(description: string, properties: P) {
@@ -71,15 +74,13 @@ const Admission = section('Who is trusted, and what the rules allow.', {
   ),
 })
 
-const Claims = section('Claims.', {
+const Claims = section('Lifetimes and quotas of claims.', {
   defaultTtlAfterFinished: Type.Optional(
-    duration('Given to claims without ttlSecondsAfterFinished. Default: none, they stay.'),
+    duration('Given to claims without ttlSecondsAfterFinished.', 'none, they stay'),
   ),
-  defaultLifetime: Type.Optional(
-    duration('Gives claims without shutdownTime one, counted from creation. Default: none.'),
-  ),
+  defaultLifetime: Type.Optional(duration('Gives claims without shutdownTime one, counted from creation.', 'none')),
   maxLifetime: Type.Optional(
-    duration('The furthest shutdownTime after creation; a claim without one is refused. Default: no limit.'),
+    duration('The furthest shutdownTime after creation; a claim without one is refused.', 'no limit'),
   ),
   maxPerNamespace: Type.Optional(count('Live claims in a namespace. Default: no limit.')),
   maxCreatesPerMinute: Type.Optional(
