@@ -44,7 +44,6 @@ export function crdOf(kind: Kind): CustomResourceDefinition {
     spec: {
       group: kind.group,
       scope: 'Namespaced',
-      preserveUnknownFields: false,
       names: {
         kind: kind.kind,
         listKind: `${kind.kind}List`,
