@@ -53,7 +53,11 @@ const unsettledRecheckMs = 30_000
  */
 export function planSandbox(view: SandboxView, now: number): SandboxPlan {
   const { sandbox } = view
-  if (sandbox.metadata.deletionTimestamp !== undefined) return conclude(view, { situation: { kind: 'deleting' } }, now) // 0
+  if (sandbox.metadata.deletionTimestamp !== undefined) {
+    // 0. Why it ends, once told, stays told.
+    const situation: Situation = isMarkedExpired(view) ? { kind: 'expired', isCleared: false } : { kind: 'deleting' }
+    return { ...conclude(view, { situation }, now), again: undefined }
+  }
   const expiry = sandbox.spec.shutdownTime === undefined ? undefined : Date.parse(sandbox.spec.shutdownTime)
   if (expiry !== undefined && expiry <= now) return planExpired(view, now) // 1
   const plan = sandbox.spec.operatingMode === 'Suspended' ? planSuspended(view, now) : planRunning(view, now)
@@ -62,12 +66,11 @@ export function planSandbox(view: SandboxView, now: number): SandboxPlan {
 
 function planExpired(view: SandboxView, now: number): SandboxPlan {
   const { sandbox } = view
-  const ready = findCondition(sandbox.status?.conditions, conditionTypes.ready)
   const pods = ownPods(view)
   const service = ownService(view)
   const situation: Situation = { kind: 'expired', isCleared: pods.length === 0 && !service }
   // Watchers must be able to read why before anything goes.
-  if (ready?.reason !== sandboxReasons.expired) {
+  if (!isMarkedExpired(view)) {
     return wakeBy(conclude(view, { situation }, now), 0, 'the mark is set and the rest may go')
   }
   const steps: SandboxStep[] = living(pods).map((pod) => deletePod(pod, 'the sandbox has expired'))
@@ -77,6 +80,10 @@ function planExpired(view: SandboxView, now: number): SandboxPlan {
   const plan = conclude(view, { situation, steps }, now)
   if (sandbox.spec.shutdownPolicy !== 'Delete') return plan
   return { ...plan, steps: [...steps, { kind: 'deleteSandbox', object: sandbox }], status: { kind: 'unchanged' } }
+}
+
+function isMarkedExpired({ sandbox }: SandboxView): boolean {
+  return findCondition(sandbox.status?.conditions, conditionTypes.ready)?.reason === sandboxReasons.expired
 }
 
 function planSuspended(view: SandboxView, now: number): SandboxPlan {
@@ -89,7 +96,8 @@ function planRunning(view: SandboxView, now: number): SandboxPlan {
   const volumes = planVolumeClaims(view) // 3
   const service = planService(view) // 4
   const pod = planPod(view, volumes.missing.length === 0, now) // 5
-  const steps = [...volumes.steps, ...service.steps, ...pod.steps]
+  // The Pod takes longest to come up, so it goes before the Service.
+  const steps = [...volumes.steps, ...pod.steps, ...service.steps]
   const missing = [...volumes.missing, ...service.missing, ...pod.missing]
 
   const several = living(ownPods(view))
@@ -133,8 +141,7 @@ function conclude(view: SandboxView, { situation, steps = [], defers = false }: 
   const step = statusStep(view, status, now)
   const plan = { steps, status: step, defers: defers || step.kind === 'later', again: undefined }
   const isReady = findCondition(status.conditions, conditionTypes.ready)?.status === 'True'
-  const awaited =
-    isReady || situation.kind === 'deleting' || isAtRest(situation, status, pod) ? Infinity : unsettledRecheckMs
+  const awaited = isReady || isAtRest(situation, status, pod) ? Infinity : unsettledRecheckMs
   const unsettled = wakeBy(plan, awaited, 'it is not settled')
   if (step.kind !== 'later') return unsettled
   return wakeBy(unsettled, (view.deferredSince ?? now) + longestDeferralMs - now, 'the status waits for company')
