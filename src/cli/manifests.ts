@@ -13,6 +13,12 @@ export const install = {
   deployment: 'sandgate',
   configMap: 'sandgate-config',
   configKey: 'config.yaml',
+  /** Secret with the gate's certificate authority. */
+  authoritySecret: 'sandgate-ca',
+  /** Secret with the keys that sign proofs of origin. */
+  originKeysSecret: 'sandgate-origin-keys',
+  /** The Lease that the reconcilers of all replicas compete for. */
+  lease: 'sandgate-reconcilers',
 } as const
 
 /** Where the gate's serving certificate comes from. */
@@ -110,7 +116,7 @@ function adaptDeployment(object: KubeObject & Json, options: InstallOptions, cer
   if (options.image !== undefined) container.image = options.image
   if (certificates.kind === 'managed') return
   const secretName = certificates.kind === 'secret' ? certificates.name : 'sandgate-webhook-tls'
-  container.args.push(`--cert-dir=${tlsFolder}`)
+  container.args.push(`--certificates=${tlsFolder}`)
   container.volumeMounts.unshift({ name: 'tls', mountPath: tlsFolder, readOnly: true })
   // 0444: read by a user that is not root.
   spec.template.spec.volumes.unshift({ name: 'tls', secret: { secretName, defaultMode: 0o444 } })

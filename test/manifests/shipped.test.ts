@@ -1,5 +1,5 @@
 import t from 'tap'
-import { readManifests } from '../../src/cli/manifests.ts'
+import { install, readManifests } from '../../src/cli/manifests.ts'
 import type { KubeObject } from '../../src/kube/object.ts'
 
 type Json = { [key: string]: unknown }
@@ -80,3 +80,17 @@ t.test(
     }
   },
 )
+
+t.test('the names that RBAC allows are the names that the program uses', async (t) => {
+  const role = ofKind('Role').find(({ metadata }) => metadata.name === 'sandgate')
+  const named = (role?.['rules'] as { resources: string[]; resourceNames?: string[] }[]).filter(
+    (rule) => rule.resourceNames,
+  )
+  t.same(
+    named.map(({ resources, resourceNames }) => [resources, resourceNames]),
+    [
+      [['secrets'], [install.authoritySecret, install.originKeysSecret]],
+      [['leases'], [install.lease]],
+    ],
+  )
+})
