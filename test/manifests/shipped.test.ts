@@ -83,9 +83,8 @@ t.test(
 
 t.test('the names that RBAC allows are the names that the program uses', async (t) => {
   const role = ofKind('Role').find(({ metadata }) => metadata.name === 'sandgate')
-  const named = (role?.['rules'] as { resources: string[]; resourceNames?: string[] }[]).filter(
-    (rule) => rule.resourceNames,
-  )
+  const rules = (role?.['rules'] ?? []) as { resources: string[]; resourceNames?: string[] }[]
+  const named = rules.filter((rule) => rule.resourceNames)
   t.same(
     named.map(({ resources, resourceNames }) => [resources, resourceNames]),
     [
