@@ -1,0 +1,136 @@
+import { mutatingWebhookConfigurations, validatingWebhookConfigurations } from '../../certs/ca-bundle.ts'
+import { createFileCertificates } from '../../certs/files.ts'
+import { createCertificateManager } from '../../certs/manager.ts'
+import type { CertificateSource } from '../../certs/source.ts'
+import { buildApp } from '../../webhooks/app.ts'
+import { createFactSource } from '../../webhooks/facts.ts'
+import { createMutate } from '../../webhooks/mutate.ts'
+import { ListenError, startServer, type GateServer, type KeyPair } from '../../webhooks/server.ts'
+import { createValidate, type Judgement } from '../../webhooks/validate.ts'
+import { kinds } from '../api/kinds.ts'
+import { createValidators } from '../api/validators.ts'
+import { templateOf } from '../planning/pools.ts'
+import { actorOf } from '../policy/actor.ts'
+import { evaluate } from '../policy/evaluate.ts'
+import { mutate } from '../policy/mutations.ts'
+import { CommandError } from './command.ts'
+import { install } from './manifests.ts'
+import type { ServeContext } from './serve-context.ts'
+
+/** Name of the Secret, in our own namespace, that holds the certificate authorities. */
+const authoritySecret = 'sandgate-certificates'
+
+export interface GateOptions {
+  readonly port: number
+  readonly host?: string | undefined
+  /** Serve the pair in this directory; absent: manage certificates. */
+  readonly certDirectory?: string | undefined
+  readonly certHosts: readonly string[]
+}
+
+export interface Gate {
+  readonly port: number
+  /** Not ready at once; answers for that long, then closes. */
+  drain(drainMs: number): Promise<void>
+}
+
+/** Starts the admission webhooks; resolves when they answer with a certificate. */
+export async function startGate(context: ServeContext, options: GateOptions): Promise<Gate> {
+  const { metrics } = context
+  const certificates = certificateSource(context, options)
+  const work = new AbortController()
+  const following = certificates.run(work.signal)
+  metrics.certificateExpiry.measure(() =>
+    certificates.expiries().map(({ what, at }) => ({ labels: { what }, value: at / 1000 })),
+  )
+  const pair = certificates.current ?? (await firstPair(certificates))
+  const server = await listen(context, options, pair)
+  certificates.onChange((next) => server.useCertificate(next))
+  context.addCheck({
+    name: 'certificate',
+    problem: () => (certificates.state.isReady ? undefined : certificates.state.because),
+  })
+  context.addCheck({ name: 'gate', problem: () => (server.isAccepting ? undefined : 'draining') })
+  return {
+    port: server.port,
+    async drain(drainMs) {
+      await server.drain(drainMs)
+      work.abort()
+      await following
+    },
+  }
+}
+
+function certificateSource(
+  { client, clock, log, namespace, configuration }: ServeContext,
+  options: GateOptions,
+): CertificateSource {
+  if (options.certDirectory !== undefined) {
+    return createFileCertificates({ directory: options.certDirectory, clock, log })
+  }
+  const service = `${install.service}.${namespace}`
+  const { clusterDomain } = configuration.current.sandboxes
+  return createCertificateManager({
+    client,
+    clock,
+    log,
+    namespace,
+    secretName: authoritySecret,
+    hosts: [`${service}.svc`, `${service}.svc.${clusterDomain}`, service, ...options.certHosts],
+    configurations: [
+      { resource: mutatingWebhookConfigurations, name: install.registration },
+      { resource: validatingWebhookConfigurations, name: install.registration },
+    ],
+  })
+}
+
+async function firstPair(certificates: CertificateSource): Promise<KeyPair> {
+  const { promise, resolve } = Promise.withResolvers<KeyPair>()
+  certificates.onChange(resolve)
+  return await promise
+}
+
+async function listen(context: ServeContext, { port, host }: GateOptions, pair: KeyPair): Promise<GateServer> {
+  const app = buildApp(admission(context))
+  try {
+    return await startServer({ app, pair, port, ...(host !== undefined && { host }), clock: context.clock })
+  } catch (error) {
+    if (error instanceof ListenError) throw new CommandError(error.message, undefined, error)
+    throw error
+  }
+}
+
+/** The rules, their facts and their table, put together. */
+function admission({ client, caches, configuration, clock, log, metrics, events }: ServeContext) {
+  const { informers } = caches
+  const validators = createValidators(kinds)
+  const judgement: Judgement = {
+    evaluate,
+    actorOf,
+    problemsOf(kind, object) {
+      const own = kinds.find((each) => each.kind === kind)
+      return own ? validators.problemsOf(own, object) : []
+    },
+  }
+  const config = () => configuration.current
+  const stores = {
+    sandboxes: informers.sandboxes.store,
+    templates: informers.templates.store,
+    warmPools: informers.warmPools.store,
+    sets: informers.sets.store,
+    claims: informers.claims.store,
+    pods: informers.pods.store,
+    networkPolicies: informers.networkPolicies.store,
+    namespaces: informers.namespaces.store,
+  }
+  const facts = createFactSource({ client, stores, config, clock, templateOf })
+  const serverClockOffsetMs = () => client.serverClockOffsetMs()
+  const validate = createValidate({ judgement, facts, config, clock, serverClockOffsetMs, log, metrics, events })
+  return {
+    validate,
+    mutate: createMutate({ judgement, mutate, config, clock, serverClockOffsetMs }),
+    clock,
+    log,
+    metrics,
+  }
+}
