@@ -132,6 +132,11 @@ export class ScriptedApi implements KubeClient {
     this.#compactedVersion = this.#version
   }
 
+  /** Sends what is remembered of the past once more. */
+  replay(): void {
+    for (const watch of this.openWatches) for (const { event } of this.#history) watch.send(structuredClone(event))
+  }
+
   bookmark(): void {
     const metadata = { resourceVersion: this.version }
     for (const watch of this.openWatches) watch.send({ type: 'BOOKMARK', object: { metadata } })
