@@ -82,6 +82,11 @@ export class WorkQueue {
     this.addAfter(key, backoffMs(retryBackoff, failures, this.#random))
   }
 
+  /** Forgets the keys that wait for a delay, and with them the timer, which would keep a finished process alive. */
+  clearDelayed(): void {
+    this.#delayed.clear()
+  }
+
   /** Ends the key's back-off: its next failure counts as the first. */
   forget(key: string): void {
     this.#failures.delete(key)
