@@ -78,7 +78,7 @@ function codeOf(status: number, reason: string | undefined, isWrite: boolean): K
     default:
       // Of the others below 500 (405, 406, 413, 415) all blame the request: to repeat it changes nothing.
       if (status >= 400 && status < 500) return 'BadRequest'
-      return isWrite && isOpen(status, reason) ? 'OutcomeUnknown' : 'ServerError'
+      return status >= 500 && isWrite && isOpen(status, reason) ? 'OutcomeUnknown' : 'ServerError'
   }
 }
 
