@@ -74,8 +74,7 @@ class Elector implements LeaderElection {
   }
 
   canWrite(): boolean {
-    const remainingMs = this.#remainingMs()
-    return remainingMs !== undefined && remainingMs > writeMarginMs
+    return this.#remainingMs() > writeMarginMs
   }
 
   async run(lead: Lead, signal: AbortSignal): Promise<void> {
@@ -114,13 +113,12 @@ class Elector implements LeaderElection {
   /** Renews the lease, also while the work is being stopped; resolves when the work has finished or the lease is lost. */
   async #renewUntil(finished: AbortSignal): Promise<void> {
     for (;;) {
-      await this.#clock.sleep(retryMs, finished)
-      // A process that was stopped for a while finds its time gone without having failed once.
-      const beforeDeadlineMs = (this.#remainingMs() ?? 0) - (leaseMs - renewDeadlineMs)
-      if (finished.aborted || beforeDeadlineMs <= 0) return
+      await this.#clock.sleep(Math.min(retryMs, this.#untilDeadlineMs()), finished)
+      // Asked again after the sleep: a process that was stopped for a while finds its time gone without having failed.
+      const untilDeadlineMs = this.#untilDeadlineMs()
+      if (finished.aborted || untilDeadlineMs <= 0) return
       // Not cut off when the work finishes: the release that follows is one request if this one's outcome is known.
-      await this.#hold(Math.min(requestMs, beforeDeadlineMs), undefined)
-      if (!this.isLeader) return
+      await this.#hold(Math.min(requestMs, untilDeadlineMs), undefined)
     }
   }
 
@@ -151,9 +149,13 @@ class Elector implements LeaderElection {
     }
   }
 
-  /** What is left of the lease, in milliseconds; undefined when it is not held. */
-  #remainingMs(): number | undefined {
-    const { renewedMs } = this.#lock
-    return renewedMs === undefined ? undefined : renewedMs + leaseMs - this.#clock.monotonic()
+  /** What is left of the lease, in milliseconds; less than nothing when it is not held. */
+  #remainingMs(): number {
+    return (this.#lock.renewedMs ?? -Infinity) + leaseMs - this.#clock.monotonic()
+  }
+
+  /** What is left of the time in which a renewal must succeed. */
+  #untilDeadlineMs(): number {
+    return this.#remainingMs() - (leaseMs - renewDeadlineMs)
   }
 }
