@@ -77,6 +77,7 @@ export class Kubelet {
       this.#informer.run(signal),
       runController({ name: 'kubelet', queue: this.#queue, reconcile, concurrency, clock, log }, signal),
     ])
+    this.#queue.clearDelayed()
   }
 
   async #reconcile(key: string): Promise<Outcome> {

@@ -87,6 +87,7 @@ export async function runProvisioner({ client, clock, log }: VolumeOptions, sign
     runController({ name: 'provisioner', queue: wanted, reconcile: provision, ...common }, signal),
     runController({ name: 'reclaimer', queue: released, reconcile: reclaim, ...common }, signal),
   ])
+  for (const queue of [wanted, released]) queue.clearDelayed()
 }
 
 function isWanted({ metadata, spec }: PersistentVolumeClaim): boolean {

@@ -24,10 +24,11 @@ mv "$directory/running" "$directory/closing"
 pids=$(cat "$directory"/closing/* 2>/dev/null)
 for pid in $pids; do kill -KILL "$pid" 2>/dev/null; done
 
-# A process that is going down can still create a file. Where nobody reaps orphans it stays a zombie: hence the bound.
+# A process that is going down can still create a file, so wait; a zombie, whom nobody may ever reap, cannot.
+is_alive() { kill -0 "$1" 2>/dev/null && ! grep -q '^State:.Z' "/proc/$1/status" 2>/dev/null; }
 attempts=0
 for pid in $pids; do
-  while kill -0 "$pid" 2>/dev/null && [ "$attempts" -lt 40 ]; do
+  while is_alive "$pid" && [ "$attempts" -lt 100 ]; do
     sleep 0.05
     attempts=$((attempts + 1))
   done
