@@ -76,7 +76,7 @@ t.test('with the gate down, what is not ours still works, and our own namespace 
 })
 
 t.test('uninstalling with the gate down leaves nothing and does not hang', async (t) => {
-  await kubectl('delete', '-k', folder, '--timeout=60s')
+  await uninstall(folder)
   const left = await kubectl('get', 'crd,clusterrole,clusterrolebinding,validatingwebhookconfiguration', '-o', 'name')
   t.same(
     left.split('\n').filter((name) => name.includes('sandgate') || kinds.some((kind) => name.endsWith(kind.group))),
@@ -84,13 +84,28 @@ t.test('uninstalling with the gate down leaves nothing and does not hang', async
   )
 })
 
+t.test('the examples apply to a server that has the definitions', async (t) => {
+  await kubectl('apply', '-k', `${folder}/crds`)
+  await kubectl('wait', '--for=condition=Established', '--timeout=30s', ...kinds.map(nameOf))
+  for (const path of ['first-claim', 'claim-with-env.yaml', 'sandbox-set.yaml', 'autoscaler.yaml']) {
+    const applied = await kubectl('apply', '-f', `${folder}/../examples/${path}`, '--namespace=default')
+    t.match(applied, 'created', path)
+  }
+  await kubectl('delete', '-k', `${folder}/crds`, '--timeout=60s')
+})
+
 t.test('the overlays that need no other product apply as well', async (t) => {
   for (const overlay of ['gate-only', 'external-sandboxes']) {
     await kubectl('apply', '-k', `${folder}/overlays/${overlay}`)
-    await kubectl('delete', '-k', `${folder}/overlays/${overlay}`, '--timeout=60s')
+    await uninstall(`${folder}/overlays/${overlay}`)
   }
   t.pass()
 })
+
+/** What goes with its namespace may be gone before kubectl comes to it. */
+async function uninstall(path: string): Promise<void> {
+  await kubectl('delete', '-k', path, '--ignore-not-found', '--timeout=60s')
+}
 
 function nameOf(kind: (typeof kinds)[number]): string {
   return `crd/${crdOf(kind).metadata.name}`

@@ -5,7 +5,8 @@ import { promisify } from 'node:util'
 import t from 'tap'
 import { parseAllDocuments } from 'yaml'
 import { findControlPlane } from '../../devcluster/binaries.ts'
-import { readManifests, renderInstall, type InstallOptions } from '../../src/cli/manifests.ts'
+import { install, readManifests, renderInstall, type InstallOptions } from '../../src/cli/manifests.ts'
+import { parseConfig } from '../../src/config/load.ts'
 import type { KubeObject } from '../../src/kube/object.ts'
 
 const run = promisify(execFile)
@@ -21,6 +22,13 @@ for (const kubectl of kubectls) {
     for (const path of ['.', ...overlays]) {
       const objects = await build(kubectl, path)
       t.ok(objects.some(({ kind }) => kind === 'Deployment') && objects.length > 15, path)
+      const configMap = byName(objects).get(`ConfigMap/${install.configMap}`) as KubeObject & {
+        data: Record<string, string>
+      }
+      t.doesNotThrow(
+        () => parseConfig(configMap.data[install.configKey] ?? '', path),
+        `${path} has a valid configuration`,
+      )
     }
   })
 
