@@ -49,9 +49,12 @@ export class CredentialSource {
   /** See `ClusterAccess.credentials`. */
   async credentials(refused?: Credentials): Promise<Credentials> {
     const now = this.#clock.monotonic()
-    if (refused !== undefined && refused === this.#current && now - this.#reloadedAt >= minReloadIntervalMs) {
-      this.#reloadedAt = now
-      return await this.#read(true)
+    if (refused !== undefined && refused === this.#current) {
+      if (this.#reading) return await this.#reading
+      if (now - this.#reloadedAt >= minReloadIntervalMs) {
+        this.#reloadedAt = now
+        return await this.#read(true)
+      }
     }
     if (this.#current && now - this.#readAt < rereadAfterMs) return this.#current
     try {
