@@ -59,6 +59,8 @@ export const conditionTypes = {
   available: 'Available',
   progressing: 'Progressing',
   templateResolved: 'TemplateResolved',
+  /** On pools, and only after trouble: whether the NetworkPolicy that was asked for is in place. */
+  networkIsolated: 'NetworkIsolated',
 } as const
 
 /** Reasons of a claim's Ready condition that are not forwarded from its Sandbox. */

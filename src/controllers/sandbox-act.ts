@@ -150,7 +150,8 @@ function noteRefusal(
 ): void {
   const quota = exceededQuota(error)
   const { generation } = sandbox.metadata
-  const count = notes.refusal?.generation === generation ? notes.refusal.count + 1 : 1
+  const before = notes.refusal
+  const count = before && before.generation === generation ? before.count + 1 : 1
   const delayMs = Math.min(firstRetryMs * 2 ** (count - 1), quota ? longestRetryMs.quota : longestRetryMs.other)
   const reason = quota ? sandboxReasons.quotaExceeded : sandboxReasons.reconcilerError
   const message = `The API server refused the ${resource.kind}: ${quota ?? error.message}`
@@ -173,8 +174,7 @@ async function change(
 ): Promise<StepEnd> {
   const slot = slotOf(resource.kind, nameOf(object))
   try {
-    const type = Array.isArray(patch) ? 'json' : 'merge'
-    notes.remember(slot, await client.patch(resource, refOf(object), patch, { type }), clock.now())
+    notes.remember(slot, await client.patch(resource, refOf(object), patch, { type: 'merge' }), clock.now())
     return 'done'
   } catch (error) {
     notes.forget(slot)

@@ -1,6 +1,7 @@
 import type { Sandbox } from '../api/kinds.ts'
-import { annotations, conditionTypes, labels } from '../api/vocabulary.ts'
+import { annotations, conditionTypes } from '../api/vocabulary.ts'
 import { findCondition } from '../planning/conditions.ts'
+import { launchTypeOf } from '../planning/plan-claim.ts'
 import type { ControllerDependencies } from './dependencies.ts'
 
 /** Transitions are recorded in whole seconds, and by the API server's clock as far as we know it. */
@@ -17,7 +18,7 @@ export function measureFirstReady(sandbox: Sandbox, { client, clock, metrics }: 
   metrics.sandboxCreationLatency.observe(
     {
       namespace,
-      launch_type: sandbox.metadata.labels?.[labels.launchType] ?? 'unknown',
+      launch_type: launchTypeOf(sandbox),
       sandbox_template: sandbox.metadata.annotations?.[annotations.templateRef] ?? '',
     },
     Math.max(0, latencyMs),

@@ -3,6 +3,7 @@ import { canonicalJson } from '../api/hash.ts'
 import type { Service } from '../api/core.ts'
 import type { Sandbox } from '../api/kinds.ts'
 import { labels } from '../api/vocabulary.ts'
+import { keysPatch } from './carried-metadata.ts'
 import { nameOf, sandboxNameHash, sandboxOwner } from './sandbox-identity.ts'
 
 /** The headless Service of a Sandbox: a DNS name for its Pod, under the Sandbox's own name. */
@@ -20,17 +21,18 @@ export function buildService(sandbox: Sandbox): Service {
   }
 }
 
-/** The JSON patch that puts an existing Service's selector and ports right, or undefined when they are. */
-export function servicePatch(service: Service, sandbox: Sandbox): readonly object[] | undefined {
+/** The merge patch that puts an existing Service's selector and ports right, or undefined when they are. */
+export function servicePatch(service: Service, sandbox: Sandbox): object | undefined {
   const selector = serviceSelector(sandbox)
   const ports = servicePorts(sandbox)
   const isInLine = meaning(service.spec?.selector, service.spec?.ports) === meaning(selector, ports)
   if (isInLine) return undefined
-  return [
-    { op: 'test', path: '/metadata/uid', value: service.metadata.uid },
-    { op: 'add', path: '/spec/selector', value: selector },
-    { op: 'add', path: '/spec/ports', value: ports },
-  ]
+  const { uid, resourceVersion } = service.metadata
+  const present = service.spec?.selector ?? {}
+  return {
+    metadata: { uid, resourceVersion },
+    spec: { selector: keysPatch(present, selector, Object.keys(present)), ports },
+  }
 }
 
 /** Name under which the Pod is reached inside the cluster. */

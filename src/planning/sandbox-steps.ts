@@ -4,7 +4,7 @@ import type { Sandbox } from '../api/kinds.ts'
 /** What a Sandbox needs under a name of its own. */
 export type PartKind = 'Pod' | 'Service' | 'PersistentVolumeClaim'
 
-/** Takes over an object that was offered: a merge patch that makes the Sandbox its controller. */
+/** Takes over an object that was offered, by making the Sandbox its controller. */
 export type AdoptStep = {
   readonly kind: 'adopt'
   readonly part: PartKind
@@ -18,9 +18,8 @@ export type SandboxStep =
   | { readonly kind: 'createService'; readonly object: Service }
   | { readonly kind: 'createPod'; readonly object: Pod }
   | AdoptStep
-  /** `patch` is a JSON patch. */
-  | { readonly kind: 'patchService'; readonly object: Service; readonly patch: readonly object[] }
-  /** `patch` is a merge patch. */
+  /** Every `patch` is a merge patch. */
+  | { readonly kind: 'patchService'; readonly object: Service; readonly patch: object }
   | { readonly kind: 'patchPod'; readonly object: Pod; readonly patch: object }
   | { readonly kind: 'deletePod'; readonly object: Pod; readonly because: string }
   | { readonly kind: 'deleteService'; readonly object: Service }
