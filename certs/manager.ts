@@ -49,6 +49,7 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
     const stored = await store.read(clock.now())
     if (stored.problems.length > 0) log.warn({ problems: stored.problems }, 'the certificate Secret needs repair')
     const bundles = await caBundles.read()
+    state = stateOf(served, bundles, clock.now())
     const fingerprints = bundles.map(({ certificates }) => new Set(certificates.map((each) => each.fingerprint256)))
     const plan = planRotation({
       now: clock.now(),
@@ -105,6 +106,7 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
     const pair = await signServing(current, hosts, clock.now())
     served = pair
     log.info({ until: parseCertificate(pair.cert)?.validTo }, 'a serving certificate was signed')
+    state = stateOf(served, bundles, clock.now())
     for (const handler of handlers) handler(pair)
   }
 
@@ -117,7 +119,6 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
       step = await view()
     }
     await renew(step.stored.state, step.bundles)
-    state = stateOf(served, step.bundles, clock.now())
     return step.plan.kind === 'wait' ? step.plan.forMs : checkMs
   }
 
