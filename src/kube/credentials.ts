@@ -84,11 +84,6 @@ export class CredentialSource {
 }
 
 async function readCredentials({ config, origin, tokenFile }: LoadedConfig): Promise<Credentials> {
-  const cluster = config.getCurrentCluster()
-  // Plain HTTP has no certificate to verify, but client-node insists that one says so.
-  const forAuth = cluster?.server.startsWith('http:') ? { ...cluster, skipTLSVerify: true } : cluster
-  if (forAuth && forAuth !== cluster) config.clusters.splice(config.clusters.indexOf(cluster!), 1, forAuth)
-
   const options: RequestOptions = { headers: {} }
   try {
     await config.applyToHTTPSOptions(options)
