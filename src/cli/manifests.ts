@@ -14,7 +14,7 @@ export const install = {
   configMap: 'sandgate-config',
   configKey: 'config.yaml',
   /** Secret with the gate's certificate authority. */
-  authoritySecret: 'sandgate-ca',
+  authoritySecret: 'sandgate-certificates',
   /** Secret with the keys that sign proofs of origin. */
   originKeysSecret: 'sandgate-origin-keys',
   /** The Lease that the reconcilers of all replicas compete for. */

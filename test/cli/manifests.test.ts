@@ -49,7 +49,7 @@ t.test('a TLS Secret is mounted and served from, and the right to write a caBund
   t.match(volumes, [{ secret: { secretName: 'our-tls' } }])
   t.same(
     (find(objects, 'ClusterRole', 'sandgate-registration')['rules'] as Json[]).map(({ verbs }) => verbs),
-    [['get']],
+    [['get', 'list', 'watch']],
   )
   t.notMatch(JSON.stringify(objects), 'cert-manager.io')
 })
