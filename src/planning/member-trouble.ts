@@ -43,14 +43,12 @@ function placementTrouble(sandbox: Sandbox, pod: Pod | undefined): Trouble | und
 
 function containerTrouble(pod: Pod | undefined): Trouble | undefined {
   const statuses = [...(pod?.status?.initContainerStatuses ?? []), ...(pod?.status?.containerStatuses ?? [])]
-  for (const { name, state } of statuses) {
-    const { reason, message } = state?.waiting ?? {}
+  for (const { name, image, state } of statuses) {
+    const reason = state?.waiting?.reason
     if (reason === undefined || ordinaryWaits.has(reason)) continue
-    return {
-      reason: steadyNames[reason] ?? reason,
-      message: `Container ${name}: ${message ?? reason}`,
-      isWaitingForPlace: false,
-    }
+    const steady = steadyNames[reason] ?? reason
+    // Without the kubelet's message: it counts seconds, and a status that repeated it would be written each time.
+    return { reason: steady, message: `Container ${name} (image ${image}): ${steady}.`, isWaitingForPlace: false }
   }
   return undefined
 }

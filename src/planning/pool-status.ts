@@ -92,11 +92,11 @@ function conditions(observed: Observed, counts: Counts): Condition[] {
 /**
  * Whether the pool comes closer to what was asked for. The first that holds:
  *  1. No recipe → False, with its reason.
- *  2. The API server refused the last create → False.
- *  3. A rolling update, or creating, is paused by a limit of 0 → False.
- *  4. A sandbox of the current revision has trouble → False, with the Pod's own reason.
- *  5. A failing revision waits for its next attempt → False, with the reason of the last.
- *  6. Everything asked for is there → True, Complete.
+ *  2. Everything asked for is there → True, Complete.
+ *  3. The API server refused the last create → False.
+ *  4. A rolling update, or creating, is paused by a limit of 0 → False.
+ *  5. A sandbox of the current revision has trouble → False, with the Pod's own reason.
+ *  6. A failing revision waits for its next attempt → False, with the reason of the last.
  *  7. → True, with what is being done.
  */
 function progressing(
@@ -106,23 +106,23 @@ function progressing(
   const { recipe, desired, strategy, maxCreating } = view
   const isShort = counts.replicas < desired
   const isOutdated = strategy.kind !== 'replenish' && counts.stale > 0
+  const ready = strategy.kind === 'replenish' ? counts.available : counts.updatedAvailable
   if (recipe.kind === 'obstacle') return halted(recipe) // 1
-  if (history.refusal && isShort) return halted(history.refusal) // 2
+  if (ready === desired && counts.replicas === desired && !isOutdated) {
+    return { status: 'True', reason: 'Complete', message: 'All sandboxes are available.' } // 2
+  }
+  if (history.refusal && isShort) return halted(history.refusal) // 3
   if (strategy.kind === 'rolling' && strategy.maxUnavailable === 0 && isOutdated) {
     const message = `updateStrategy.maxUnavailable is 0: sandboxes of older revisions stay until it is raised.`
-    return halted({ reason: 'RollingUpdatePaused', message }) // 3
+    return halted({ reason: 'RollingUpdatePaused', message }) // 4
   }
   if (maxCreating === 0 && isShort) {
     const message = 'scaleStrategy.maxUnavailable is 0: no sandbox is created until it is raised.'
-    return halted({ reason: 'ScaleUpPaused', message }) // 3
+    return halted({ reason: 'ScaleUpPaused', message }) // 4
   }
   const troubled = stock.find(({ isFresh, trouble }) => isFresh && trouble)
-  if (troubled?.trouble) return halted(troubled.trouble) // 4
-  if (history.failure) return halted(history.failure) // 5
-  const ready = strategy.kind === 'replenish' ? counts.available : counts.updatedAvailable
-  if (ready === desired && counts.replicas === desired && !isOutdated) {
-    return { status: 'True', reason: 'Complete', message: 'All sandboxes are available.' } // 6
-  }
+  if (troubled?.trouble) return halted(troubled.trouble) // 5
+  if (history.failure) return halted(history.failure) // 6
   if (isOutdated) {
     return { status: 'True', reason: 'RollingUpdate', message: 'Sandboxes of older revisions are being replaced.' } // 7
   }

@@ -34,6 +34,8 @@ export interface Metrics {
 
   readonly poolReplicas: MeasuredGauge<'kind' | 'namespace' | 'pool' | 'state'>
   readonly poolDesiredReplicas: MeasuredGauge<'kind' | 'namespace' | 'pool'>
+  /** Sandboxes found with a pool's marks and no valid proof of origin. */
+  readonly unprovenSandboxes: LabelledCounter<'namespace' | 'pool'>
 
   /** Seconds. */
   readonly admissionDuration: LabelledHistogram<'webhook' | 'operation' | 'verdict'>
@@ -142,6 +144,11 @@ export function createMetrics(build: BuildInfo = { version: 'unknown' }): Metric
       name: 'sandgate_pool_desired_replicas',
       help: 'Unclaimed members that a pool should hold.',
       labels: ['kind', 'namespace', 'pool'],
+    }),
+    unprovenSandboxes: make.counter({
+      name: 'sandgate_unproven_sandboxes_total',
+      help: 'Sandboxes that carried the marks of a pool without having been made by it.',
+      labels: ['namespace', 'pool'],
     }),
     admissionDuration: make.histogram({
       name: 'sandgate_admission_duration_seconds',
