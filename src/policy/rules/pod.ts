@@ -65,11 +65,9 @@ export const ephemeralContainer: Rule<'Pod'> = {
     const known = facts.pod?.kind === 'found' ? facts.pod.value : undefined
     if (!isSandboxPod(subject, known)) return []
     const { ephemeralContainers } = subject.object.spec ?? {}
-    const spec: V1PodSpec = {
-      ...(known?.spec ?? { containers: [] }),
-      ...subject.object.spec,
-      ephemeralContainers: ephemeralContainers ?? [],
-    }
+    // On an older server the object holds nothing but its ephemeral containers: the rest is known from the Pod.
+    const rest: V1PodSpec = known?.spec ?? subject.object.spec ?? { containers: [] }
+    const spec: V1PodSpec = { ...rest, ephemeralContainers: ephemeralContainers ?? [] }
     return [
       ...podSecurityViolations({
         pod: { spec, annotations: {} },
