@@ -35,7 +35,7 @@ async function main(): Promise<void> {
   }
 
   const log = createLogger({ level: 'info', pretty: process.stderr.isTTY })
-  const binaries = await findControlPlane((line) => log.info(line))
+  const binaries = await findControlPlane((line) => process.stderr.write(`${line}\n`))
   if (values.prepare) return
 
   // From here on Ctrl-C is an orderly stop. A build before this line is simply interrupted.

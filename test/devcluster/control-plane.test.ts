@@ -64,6 +64,8 @@ t.test('the scheduler places a Pod and it becomes Running and Ready with an addr
   t.match(first?.status, { phase: 'Running', podIP: /^10\.128\./, hostIP: /^10\.127\./ })
   t.match(first?.status?.containerStatuses, [{ name: 'main', ready: true, restartCount: 0 }])
   t.not(first?.status?.podIP, second?.status?.podIP)
+  const writes = (await controlPlane.requestsOf('admin')).filter(({ resource }) => resource === 'pods/status')
+  t.strictSame(writes.map(({ name = '' }) => name).toSorted(), ['first', 'second'], 'in one write each')
 })
 
 t.test('a deleted Pod is soon gone', async (t) => {
