@@ -45,7 +45,9 @@ t.test('in another namespace the configuration trusts the controllers by their u
 t.test('a TLS Secret is mounted and served from, and the right to write a caBundle goes', async (t) => {
   const objects = renderInstall(shipped, { certificates: { kind: 'secret', name: 'our-tls' } })
   const { containers, volumes } = (find(objects, 'Deployment')['spec'] as { template: { spec: Json } }).template.spec
-  t.match(containers, [{ args: /--certificates=\/etc\/sandgate-tls/, volumeMounts: [{ mountPath: '/etc/sandgate-tls' }] }])
+  t.match(containers, [
+    { args: /--certificates=\/etc\/sandgate-tls/, volumeMounts: [{ mountPath: '/etc/sandgate-tls' }] },
+  ])
   t.match(volumes, [{ secret: { secretName: 'our-tls' } }])
   t.same(
     (find(objects, 'ClusterRole', 'sandgate-registration')['rules'] as Json[]).map(({ verbs }) => verbs),
