@@ -10,6 +10,8 @@ export class ManualClock implements Clock {
   #epochMs: number
   #elapsedMs = 0
   readonly #timers = new Set<PendingTimer>()
+  /** The advance under way; a second one begins after it, or time would run backwards. */
+  #advancing: Promise<void> = Promise.resolve()
 
   /** `startMs` is the first value of `now()`, in milliseconds since the epoch. */
   constructor(startMs = Date.UTC(2026, 0, 1)) {
@@ -40,7 +42,18 @@ export class ManualClock implements Clock {
   }
 
   /** Lets `ms` pass: runs due timers in order, each followed by everything that became ready because of it. */
-  async advance(ms: number): Promise<void> {
+  advance(ms: number): Promise<void> {
+    const advanced = this.#advancing.then(() => this.#pass(ms))
+    this.#advancing = advanced.catch(() => {})
+    return advanced
+  }
+
+  /** Sets the wall clock `ms` forward (or back) without letting time pass, as an administrator would. */
+  jump(ms: number): void {
+    this.#epochMs += ms
+  }
+
+  async #pass(ms: number): Promise<void> {
     const untilMs = this.#elapsedMs + ms
     await settle()
     for (let timer = this.#next(untilMs); timer !== undefined; timer = this.#next(untilMs)) {
@@ -51,11 +64,6 @@ export class ManualClock implements Clock {
     }
     this.#elapsedMs = untilMs
     await settle()
-  }
-
-  /** Sets the wall clock `ms` forward (or back) without letting time pass, as an administrator would. */
-  jump(ms: number): void {
-    this.#epochMs += ms
   }
 
   /** The earliest timer due by `untilMs`; of equals, the one set first. */

@@ -1,3 +1,4 @@
+import { getEventListeners } from 'node:events'
 import t from 'tap'
 import { systemClock } from '../../src/runtime/clock.ts'
 import { ManualClock } from '../../src/runtime/manual-clock.ts'
@@ -75,6 +76,16 @@ t.test('a sleep ends with its signal and leaves no timer', async (t) => {
   t.equal(clock.pendingTimers, 0)
 })
 
+t.test('a sleep that has run its time leaves no listener on its signal', async (t) => {
+  const clock = new ManualClock()
+  const { signal } = new AbortController()
+  const sleeping = clock.sleep(dayMs, signal)
+  t.equal(getEventListeners(signal, 'abort').length, 1)
+  await clock.advance(dayMs)
+  await sleeping
+  t.equal(getEventListeners(signal, 'abort').length, 0)
+})
+
 t.test('advancing runs timers in the order they are due, those set on the way included', async (t) => {
   const clock = new ManualClock(1_000)
   const ran: [string, number][] = []
@@ -94,6 +105,25 @@ t.test('advancing runs timers in the order they are due, those set on the way in
   ])
   t.equal(clock.now(), 1_500)
   t.equal(clock.monotonic(), 500)
+})
+
+t.test('two advances at once pass one after the other', async (t) => {
+  const clock = new ManualClock()
+  const ran: number[] = []
+  for (const ms of [50, 150]) clock.setTimer(() => ran.push(clock.monotonic()), ms)
+  await Promise.all([clock.advance(100), clock.advance(100)])
+  t.strictSame(ran, [50, 150])
+  t.equal(clock.monotonic(), 200)
+})
+
+t.test('a timer that throws fails the advance it runs in, and no other', async (t) => {
+  const clock = new ManualClock()
+  clock.setTimer(() => {
+    throw new Error('timer')
+  }, 10)
+  await t.rejects(clock.advance(20), { message: 'timer' })
+  await clock.advance(20)
+  t.equal(clock.monotonic(), 30)
 })
 
 t.test('a jump of the wall clock moves neither timers nor the monotonic time', async (t) => {

@@ -219,6 +219,41 @@ t.test('a leader that finds another in its place stops at once', async (t) => {
   t.equal(server.lease.spec?.holderIdentity, 'usurper', 'and releases nothing')
 })
 
+t.test('a lease that another took while our last write was uncertain is not released', async (t) => {
+  const { clock, server, fate, stop, running, election } = compete()
+  await clock.advance(1_000)
+  fate.now = 'unreachable'
+  await clock.advance(2_000)
+  server.lease = { metadata: { name: 'lease', resourceVersion: 'y' }, spec: { holderIdentity: 'usurper' } }
+  fate.now = 'ok'
+  t.equal(election.isLeader, true, 'not noticed yet')
+  stop.abort()
+  await running
+  t.equal(server.lease.spec?.holderIdentity, 'usurper')
+})
+
+t.test('the lease counts from when a renewal was sent, not from when its reply came', async (t) => {
+  const clock = new ManualClock()
+  const server = new LeaseServer()
+  const client = server.client()
+  const { create } = client
+  client.create = async (...request) => {
+    const stored = await create(...request)
+    await clock.sleep(4_000)
+    client.replace = () => clock.sleep(Infinity) as Promise<never>
+    return stored
+  }
+  const log = pino({ level: 'silent' })
+  const election = createLeaderElection({ client, namespace: 'ns', name: 'lease', identity: 'me', clock, log })
+  void election.run(untilStopped, new AbortController().signal)
+  await clock.advance(4_000)
+  t.equal(election.isLeader, true)
+  await clock.advance(7_999)
+  t.equal(election.canWrite(), true)
+  await clock.advance(1)
+  t.equal(election.canWrite(), false)
+})
+
 t.test('when the work ends by itself the lease is released and the run ends with it', async (t) => {
   const outcomes = { resolved: async () => {}, rejected: () => Promise.reject(new Error('broken')) }
   for (const [outcome, lead] of Object.entries(outcomes)) {

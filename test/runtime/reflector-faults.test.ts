@@ -86,11 +86,20 @@ t.test('an ERROR event that is not 410 is survived from the last version, withou
 })
 
 for (const [how, expire] of [
-  ['a 410 reply', (api: ScriptedApi) => api.lastWatch.close()],
-  ['an ERROR event with code 410', (api: ScriptedApi) => api.lastWatch.send({ type: 'ERROR', object: { code: 410 } })],
+  [
+    'a 410 reply',
+    ({ lastWatch, watchFaults }: ScriptedApi) => {
+      watchFaults.push(kubeError('Expired', 410))
+      lastWatch.close()
+    },
+  ],
+  [
+    'an ERROR event with code 410',
+    ({ lastWatch }: ScriptedApi) => lastWatch.send({ type: 'ERROR', object: { code: 410 } }),
+  ],
   [
     'an ERROR event with reason Expired',
-    (api: ScriptedApi) => api.lastWatch.send({ type: 'ERROR', object: { reason: 'Expired' } }),
+    ({ lastWatch }: ScriptedApi) => lastWatch.send({ type: 'ERROR', object: { reason: 'Expired' } }),
   ],
 ] as const) {
   t.test(`after ${how} it lists, and reports what vanished, changed, and was made anew`, async (t) => {
@@ -105,7 +114,6 @@ for (const [how, expire] of [
     api.put('recreated', 2)
     api.remove('gone')
     api.put('new')
-    api.compact()
     delete (watch as Partial<typeof watch>).send
     expire(api)
     await clock.advance(minuteMs)

@@ -3,7 +3,7 @@ import t from 'tap'
 import { ManualClock } from '../../src/runtime/manual-clock.ts'
 import { createReflector } from '../../src/runtime/reflector.ts'
 import { describe, start } from './reflector-harness.ts'
-import { ScriptedApi, things } from './scripted-api.ts'
+import { kubeError, ScriptedApi, things } from './scripted-api.ts'
 
 t.test('the list is read in pages and the watch begins at its version, in the same scope', async (t) => {
   const api = new ScriptedApi()
@@ -45,6 +45,29 @@ t.test('a snapshot that is compacted between two pages is listed again whole', a
   )
   t.equal(api.lastWatch.options.resourceVersion, '104')
   t.strictSame(restarts, [])
+})
+
+t.test('an error between two pages that is not 410 begins the list again, in pages', async (t) => {
+  const api = new ScriptedApi()
+  api.pageSize = 2
+  for (const name of ['a', 'b', 'c']) api.put(name)
+  api.beforeList = () => {
+    if (api.lists.length === 2) api.listFaults.push(kubeError('ServerError', 500))
+  }
+  const { informer, clock, restarts } = await start(t, api)
+  t.equal(informer.hasSynced, false)
+  await clock.advance(1_000)
+  t.equal(informer.store.size, 3)
+  t.strictSame(
+    api.lists.map(({ limit, continue: token }) => [limit, token]),
+    [
+      [500, undefined],
+      [500, '103,2'],
+      [500, undefined],
+      [500, '103,2'],
+    ],
+  )
+  t.strictSame(restarts, ['server-error'])
 })
 
 t.test('synced resolves only after the first full list and its handlers', async (t) => {

@@ -27,6 +27,9 @@ t.test('no batch is larger than the limit', async (t) => {
     batches.map((batch) => batch.length),
     [2, 4, 4, 1],
   )
+  const eager = recorder()
+  await slowStartBatch(5, 8, eager.fn, 4)
+  t.strictSame(eager.batches, [[0, 1, 2, 3], [4]])
 })
 
 t.test('the batch in which a call fails is completed, counted and the last', async (t) => {

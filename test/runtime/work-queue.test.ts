@@ -66,6 +66,7 @@ t.test('of several delays for a key the earliest wins, and only it', async (t) =
   queue.addAfter('a', 1_000)
   queue.addAfter('a', 3_000)
   t.equal(queue.delayed, 1)
+  t.equal(clock.pendingTimers, 1)
   await clock.advance(1_000)
   t.equal(await queue.take(never), 'a')
   queue.done('a')
