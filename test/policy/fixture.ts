@@ -84,9 +84,7 @@ function factsOf({ kind, object }: Subject, companions: readonly KubeObject[]): 
     if ('sandboxTemplateRef' in pool.spec) return find('SandboxTemplate', pool.spec.sandboxTemplateRef.name)
     const { template, templateRef } = (pool as SandboxSet).spec
     if (templateRef) return find('SandboxTemplate', templateRef.name)
-    return template
-      ? { kind: 'found', value: { ...pool, spec: { podTemplate: template } } as SandboxTemplate }
-      : { kind: 'missing' }
+    return template ? { kind: 'found', value: { ...pool, spec: { podTemplate: template } } } : { kind: 'missing' }
   }
   const spaceOf = (other: KubeObject) => (other.kind === 'SandboxSet' ? 'SandboxWarmPool' : other.kind)
   const hashOf = ({ kind: of, metadata: { name = '' } }: KubeObject) =>

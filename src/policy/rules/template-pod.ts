@@ -97,7 +97,11 @@ export const imageRegistry: Rule<WithPod> = {
       })),
     ]
     return images.flatMap(({ at, image }) => {
-      if (!image || imageRegistries.some((registry) => fullName(image).startsWith(`${registry.replace(/\/$/, '')}/`)))
+      if (
+        typeof image !== 'string' ||
+        !image ||
+        imageRegistries.some((registry) => fullName(image).startsWith(`${registry.replace(/\/$/, '')}/`))
+      )
         return []
       const message = `image ${image} comes from a registry that is not allowed here. Use one of ${imageRegistries.join(', ')}.`
       return [{ field: `${path}.spec.${at}`, message }]
