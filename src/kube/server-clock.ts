@@ -1,8 +1,8 @@
 /**
- * Drift that two clocks may show against each other, as a fraction: 500 ppm is the fastest that NTP slews a clock, and
- * far beyond what an undisciplined one drifts.
+ * Drift of two clocks against each other, as a fraction: the crystals of computers keep within 100 ppm. While NTP slews
+ * a clock it goes up to 500 ppm; that shows as a contradiction sooner or later, and the estimate begins anew.
  */
-const maxDrift = 500e-6
+const maxDrift = 100e-6
 
 /**
  * Estimates how far the API server's clock is ahead of ours, from the Date header of its replies.

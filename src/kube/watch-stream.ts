@@ -11,15 +11,18 @@ import type { KubeObject } from './object.ts'
  */
 const highWaterBytes = 4 * 1024 * 1024
 
+/** What a body needs of the exchange that it arrives through. */
+type Tap = Pick<Exchange, 'pause' | 'resume' | 'cancel'>
+
 /** The chunks of a reply's body, read by one reader while they arrive. */
 export class StreamedBody {
   readonly #chunks: Buffer[] = []
   #waitingBytes = 0
   #outcome: { error?: ExchangeError } | undefined
   #wake: (() => void) | undefined
-  #exchange: Exchange | undefined
+  #exchange: Tap | undefined
 
-  attach(exchange: Exchange): void {
+  attach(exchange: Tap): void {
     this.#exchange = exchange
   }
 
