@@ -15,8 +15,6 @@ export const install = {
   configKey: 'config.yaml',
   /** Secret with the gate's certificate authority. */
   authoritySecret: 'sandgate-certificates',
-  /** Secret with the keys that sign proofs of origin. */
-  originKeysSecret: 'sandgate-origin-keys',
   /** The Lease that the reconcilers of all replicas compete for. */
   lease: 'sandgate-reconcilers',
 } as const

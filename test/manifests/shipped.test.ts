@@ -1,5 +1,6 @@
 import t from 'tap'
 import { install, readManifests } from '../../src/cli/manifests.ts'
+import { originKeysSecret } from '../../src/controllers/origin-keys.ts'
 import type { KubeObject } from '../../src/kube/object.ts'
 
 type Json = { [key: string]: unknown }
@@ -88,7 +89,7 @@ t.test('the names that RBAC allows are the names that the program uses', async (
   t.same(
     named.map(({ resources, resourceNames }) => [resources, resourceNames]),
     [
-      [['secrets'], [install.authoritySecret, install.originKeysSecret]],
+      [['secrets'], [install.authoritySecret, originKeysSecret]],
       [['leases'], [install.lease]],
     ],
   )
