@@ -42,6 +42,7 @@ export class ScriptedWatch implements AsyncIterable<ThingEvent> {
   }
 
   send(event: ThingEvent): void {
+    if (this.#end !== undefined) return
     this.#queue.push(event)
     this.#wake()
   }
@@ -90,6 +91,8 @@ export class ScriptedApi implements KubeClient {
   /** Called before a list is answered; a promise holds the answer back. */
   beforeList: (options: ListOptions) => void | Promise<void> = () => {}
   #history: { version: number; event: ThingEvent }[] = []
+  /** What the pages of a list are cut from, by version. */
+  readonly #snapshots = new Map<string, readonly Thing[]>()
   #version = 100
   #compactedVersion = 100
   #uids = 0
@@ -150,8 +153,9 @@ export class ScriptedApi implements KubeClient {
     // The token is "version,offset": pages after a compaction are gone, as on the real server.
     const [version = this.version, offset = '0'] = options.continue?.split(',') ?? []
     if (Number(version) < this.#compactedVersion) throw kubeError('Expired', 410)
+    if (options.continue === undefined) this.#snapshots.set(version, [...this.objects.values()])
+    const all = this.#snapshots.get(version) ?? []
     const end = Number(offset) + Math.min(this.pageSize, options.limit ?? Infinity)
-    const all = [...this.objects.values()]
     return {
       metadata: { resourceVersion: version, ...(end < all.length && { continue: `${version},${end}` }) },
       items: structuredClone(all.slice(Number(offset), end)) as KubeObject[] as T[],
