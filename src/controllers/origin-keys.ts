@@ -32,8 +32,10 @@ export interface OriginKeyringOptions {
 export interface OriginKeyring {
   /** The keys in force; the same object until they change. Throws before `load` has resolved once. */
   keys(): OriginKeys
+  /** Calls back after other keys have come into force: what was judged by the old ones is to be judged again. */
+  onChange(listener: () => void): void
   /** Reads the keys, and makes or repairs what is missing. Rejects with a `KubeError` when the API server does not let it. */
-  load(): Promise<void>
+  load(signal?: AbortSignal): Promise<void>
   /** Loads again every minute, and rotates when it is time, until the signal ends. Never rejects. */
   run(signal: AbortSignal): Promise<void>
 }
@@ -45,26 +47,30 @@ interface StoredKey extends OriginKey {
 
 interface StoredKeys extends OriginKeys {
   readonly current: StoredKey
+  readonly previous?: StoredKey
 }
 
 /** The keys that prove what the controllers made, shared by all replicas through one Secret. */
 export function createOriginKeyring(options: OriginKeyringOptions): OriginKeyring {
   const { client, namespace, clock, log, random = randomBytes } = options
   const ref = { namespace, name: originKeysSecret }
+  const listeners: (() => void)[] = []
   let inForce: StoredKeys | undefined
 
-  const load = async (): Promise<void> => {
-    const secret = await read()
+  const load = async (signal?: AbortSignal): Promise<void> => {
+    const secret = await read(signal)
     const stored = secret && parseKeys(secret)
     const wanted = wantedKeys(stored)
     // Another replica may write at the same moment: the one that comes second takes what the first has written.
     const written = wanted === stored ? wanted : await write(wanted, secret)
-    if (!isSame(inForce, written)) inForce = written
+    if (isSame(inForce, written)) return
+    inForce = written
+    for (const listener of listeners) listener()
   }
 
-  const read = async (): Promise<Secret | undefined> => {
+  const read = async (signal?: AbortSignal): Promise<Secret | undefined> => {
     try {
-      return await client.get(secrets, ref)
+      return await client.get(secrets, ref, signal ? { signal } : {})
     } catch (error) {
       if (isKubeError(error, 'NotFound')) return undefined
       throw error
@@ -82,10 +88,11 @@ export function createOriginKeyring(options: OriginKeyringOptions): OriginKeyrin
 
   const write = async (keys: StoredKeys, existing: Secret | undefined): Promise<StoredKeys> => {
     try {
-      if (!existing) await client.create(secrets, { metadata: ref, type: 'Opaque', data: encodeKeys(keys) })
-      else await client.replace(secrets, { ...existing, data: encodeKeys(keys) })
+      if (existing) await client.replace(secrets, { ...existing, data: encodeKeys(keys) })
+      else await client.create(secrets, newSecret(keys))
       return keys
     } catch (error) {
+      if (existing && isKubeError(error, 'Invalid')) return writeAnew(keys, existing)
       if (!isKubeError(error, 'AlreadyExists', 'Conflict', 'OutcomeUnknown')) throw error
       const theirs = await read()
       const stored = theirs && parseKeys(theirs)
@@ -93,6 +100,14 @@ export function createOriginKeyring(options: OriginKeyringOptions): OriginKeyrin
       return stored
     }
   }
+
+  /** A Secret that was made immutable takes no change. */
+  const writeAnew = async (keys: StoredKeys, { metadata: { uid } }: Secret): Promise<StoredKeys> => {
+    await client.delete(secrets, ref, uid === undefined ? {} : { uid })
+    return write(keys, undefined)
+  }
+
+  const newSecret = (keys: StoredKeys): Secret => ({ metadata: ref, type: 'Opaque', data: encodeKeys(keys) })
 
   const newKey = (): StoredKey => ({
     id: Buffer.from(random(4)).toString('hex'),
@@ -105,6 +120,7 @@ export function createOriginKeyring(options: OriginKeyringOptions): OriginKeyrin
       if (!inForce) throw new Error('the origin keys have not been loaded')
       return inForce
     },
+    onChange: (listener) => void listeners.push(listener),
     load,
     async run(signal) {
       while (!signal.aborted) {
@@ -112,18 +128,17 @@ export function createOriginKeyring(options: OriginKeyringOptions): OriginKeyrin
         await clock.sleep(refreshMs, signal)
         if (signal.aborted) return
         // oxlint-disable-next-line no-await-in-loop -- one reading after the other
-        await load().catch((err: unknown) => log.warn({ secret: ref, err }, 'could not refresh the origin keys'))
+        await load(signal).catch((err: unknown) => log.warn({ secret: ref, err }, 'could not refresh the origin keys'))
       }
     },
   }
 }
 
-function encodeKeys({ current, previous }: OriginKeys): Record<string, string> {
+function encodeKeys({ current, previous }: StoredKeys): Record<string, string> {
   return { current: encodeKey(current), ...(previous && { previous: encodeKey(previous) }) }
 }
 
-function encodeKey(key: OriginKey & { createdAt?: number }): string {
-  const { id, secret, createdAt = 0 } = key
+function encodeKey({ id, secret, createdAt }: StoredKey): string {
   return toBase64(JSON.stringify({ id, createdAt, secret: Buffer.from(secret).toString('base64') }))
 }
 
