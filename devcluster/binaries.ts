@@ -30,7 +30,7 @@ export interface FindOptions {
 }
 
 /** What `build-from-debian.sh` builds. */
-const cachedVersion = 'v1.20.2-debian12'
+const cachedVersion = 'v1.20.2-debian12-2'
 
 const fileNames = {
   etcd: 'etcd',

@@ -61,6 +61,8 @@ export interface ControlPlane {
    * once Pods can be created in it.
    */
   createNamespace(name: string, labels?: Readonly<Record<string, string>>): Promise<void>
+  /** Starts a further process that ends with the control plane; see {@link Warden.start}. It may end without harm. */
+  startProcess(name: string, command: string, args: readonly string[]): Promise<ManagedProcess>
   /**
    * What a user (`system:serviceaccount:<namespace>:<name>`) has asked of the API server, oldest first, from `since`
    * (milliseconds since the epoch) on. Needs the option `audit`.
@@ -153,6 +155,7 @@ async function startIn(warden: Warden, options: ControlPlaneOptions): Promise<Co
       await writeFile(file, kubeconfigText({ url, caCertificate }, { token: status.token }), { mode: 0o600 })
       return file
     },
+    startProcess: (name, command, args) => warden.start(name, command, args),
     createNamespace: (name, labels = {}) => createNamespace(api, name, labels, accounts),
     async requestsOf(user, since) {
       if (!audit) throw new DevclusterError('RequestFailed', 'start the control plane with the option audit: true')

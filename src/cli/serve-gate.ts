@@ -28,37 +28,48 @@ export interface GateOptions {
   readonly certHosts: readonly string[]
 }
 
+/** The admission webhooks of this process. Until they answer with a trusted certificate it is not ready. */
 export interface Gate {
-  readonly port: number
+  /** Resolves with the port once they answer. */
+  start(): Promise<number>
   /** Not ready at once; answers for that long, then closes. */
   drain(drainMs: number): Promise<void>
 }
 
-/** Starts the admission webhooks; resolves when they answer with a certificate. */
-export async function startGate(context: ServeContext, options: GateOptions): Promise<Gate> {
+export function createGate(context: ServeContext, options: GateOptions): Gate {
   const { metrics } = context
-  const certificates = certificateSource(context, options)
   const work = new AbortController()
-  const following = certificates.run(work.signal)
-  metrics.certificateExpiry.measure(() =>
-    certificates.expiries().map(({ what, at }) => ({ labels: { what }, value: at / 1000 })),
-  )
-  const pair = certificates.current ?? (await firstPair(certificates))
-  const server = await listen(context, options, pair)
-  certificates.onChange((next) => server.useCertificate(next))
+  const certificates = certificateSource(context, options)
+  let server: GateServer | undefined
+  let following: Promise<void> | undefined
+  context.addCheck({ name: 'gate', problem: () => gateProblem(server) })
   context.addCheck({
     name: 'certificate',
     problem: () => (certificates.state.isReady ? undefined : certificates.state.because),
   })
-  context.addCheck({ name: 'gate', problem: () => (server.isAccepting ? undefined : 'draining') })
+  metrics.certificateExpiry.measure(() =>
+    certificates.expiries().map(({ what, at }) => ({ labels: { what }, value: at / 1000 })),
+  )
   return {
-    port: server.port,
+    async start() {
+      const first = firstPair(certificates)
+      following = certificates.run(work.signal)
+      const listening = await listen(context, options, await first)
+      certificates.onChange((next) => listening.useCertificate(next))
+      server = listening
+      return listening.port
+    },
     async drain(drainMs) {
-      await server.drain(drainMs)
+      await server?.drain(drainMs)
       work.abort()
       await following
     },
   }
+}
+
+function gateProblem(server: GateServer | undefined): string | undefined {
+  if (server === undefined) return 'not listening yet'
+  return server.isAccepting ? undefined : 'draining'
 }
 
 function certificateSource(

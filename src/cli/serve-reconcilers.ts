@@ -2,7 +2,7 @@ import { hostname } from 'node:os'
 import { createCandidates } from '../controllers/appraisal.ts'
 import { createClaimController } from '../controllers/claim-controller.ts'
 import type { Controller, ControllerDependencies } from '../controllers/dependencies.ts'
-import { createOriginKeyring } from '../controllers/origin-keys.ts'
+import { createOriginKeyring, type OriginKeyring } from '../controllers/origin-keys.ts'
 import { createPoolController } from '../controllers/pool-controller.ts'
 import { createSandboxController } from '../controllers/sandbox-controller.ts'
 import { createTemplateController } from '../controllers/template-controller.ts'
@@ -12,9 +12,15 @@ import type { ServeContext } from './serve-context.ts'
 
 /** Name of the Lease that the reconcilers of all replicas compete for. */
 const leaseName = 'sandgate-reconcilers'
+const keyRetryMs = 2_000
 
-/** Competes for the lease and runs every controller while this process holds it; resolves when the signal has ended. */
-export async function runReconcilers(context: ServeContext, signal: AbortSignal): Promise<void> {
+/** The controllers of this process, wired to the caches. Make them before the caches are filled, or they miss what is there. */
+export interface Reconcilers {
+  /** Competes for the lease and runs every controller while this process holds it, until the signal ends. */
+  run(signal: AbortSignal): Promise<void>
+}
+
+export async function createReconcilers(context: ServeContext, signal: AbortSignal): Promise<Reconcilers> {
   const { client, clock, log, metrics, caches, configuration, namespace, events } = context
   const election = createLeaderElection({
     client,
@@ -25,16 +31,16 @@ export async function runReconcilers(context: ServeContext, signal: AbortSignal)
     log,
   })
   metrics.leader.measure(() => [{ labels: {}, value: election.canWrite() ? 1 : 0 }])
+  const keyring = createOriginKeyring({ client, namespace, clock, log })
+  await loadKeys(keyring, context, signal)
 
-  const fenced = fencedClient(client, () => election.canWrite())
-  const keyring = createOriginKeyring({ client: fenced, namespace, clock, log })
   let claimsWaiting = () => 0
   const deps: ControllerDependencies = {
-    client: fenced,
+    client: fencedClient(client, () => election.canWrite()),
     informers: caches.informers,
     config: () => configuration.current,
     onConfigChange: (listener) => configuration.onChange(listener),
-    originKeys: () => keyring.keys,
+    originKeys: () => keyring.keys(),
     clock,
     log,
     events,
@@ -47,12 +53,28 @@ export async function runReconcilers(context: ServeContext, signal: AbortSignal)
   const controllers: Controller[] = [claims, createPoolController(deps), createTemplateController(deps)]
   if (configuration.current.sandboxes.controller === 'builtin') controllers.push(createSandboxController(deps))
 
-  await election.run(async (leading) => {
-    // A successor starts from what the API server has, not from what this process's caches had while it did not lead.
+  const lead = async (leading: AbortSignal) => {
+    // A successor starts from what the API server has, not from what its caches had while it did not lead.
     await caches.relist(leading)
-    await keyring.load(leading)
     log.info({ controllers: controllers.map(({ name }) => name) }, 'leading')
-    await Promise.all([keyring.run(leading), ...controllers.map((controller) => controller.run(leading))])
+    await Promise.all(controllers.map((controller) => controller.run(leading)))
     log.info('no longer leading')
-  }, signal)
+  }
+  return {
+    run: async (until) => void (await Promise.all([keyring.run(until), election.run(lead, until)])),
+  }
+}
+
+/** Nothing can be proven without the keys, so their Secret is waited for. */
+async function loadKeys(keyring: OriginKeyring, { clock, log }: ServeContext, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted) {
+    try {
+      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
+      return await keyring.load()
+    } catch (error) {
+      log.warn({ error }, 'the keys for the proof of origin cannot be loaded; trying again')
+      // oxlint-disable-next-line no-await-in-loop
+      await clock.sleep(keyRetryMs, signal)
+    }
+  }
 }

@@ -12,8 +12,8 @@ import { loadConfiguration } from './configuration.ts'
 import { CommandError, exitCodes, parseFlags, portFlag, secondsFlag, type Command } from './command.ts'
 import { install } from './manifests.ts'
 import type { ServeContext } from './serve-context.ts'
-import { startGate } from './serve-gate.ts'
-import { runReconcilers } from './serve-reconcilers.ts'
+import { createGate } from './serve-gate.ts'
+import { createReconcilers } from './serve-reconcilers.ts'
 import { version } from './version.ts'
 
 const help = `Usage: sandgate serve [FLAGS]
@@ -118,16 +118,18 @@ async function serve(args: readonly string[]): Promise<number> {
     name: 'caches',
     problem: () => (caches.pending().length > 0 ? `waiting for ${caches.pending().join(', ')}` : undefined),
   })
+  const gate = flags.gate ? createGate(context, flags) : undefined
   log.info(
     { version, server: access.server.origin, namespace, gate: flags.gate, reconcilers: flags.reconcilers },
     'starting',
   )
   await awaitApi({ client, clock, log, server: access.server }, stop)
+  const reconcilers = flags.reconcilers ? await createReconcilers(context, stop) : undefined
   const following = caches.run(work.signal)
   await Promise.race([caches.synced, aborted(stop)])
-  const gate = flags.gate && !stop.aborted ? await startGate(context, flags) : undefined
-  const reconciling = flags.reconcilers && !stop.aborted ? runReconcilers(context, stop) : undefined
-  if (!stop.aborted) log.info({ port: gate?.port, httpPort: flags.httpPort }, 'ready')
+  const port = stop.aborted ? undefined : await gate?.start()
+  const reconciling = stop.aborted ? undefined : reconcilers?.run(stop)
+  if (!stop.aborted) log.info({ port, httpPort: flags.httpPort }, 'ready')
 
   await Promise.race([aborted(stop), ...(reconciling ? [reconciling] : [])])
   log.info('stopping')

@@ -9,7 +9,7 @@ import { waitUntil } from '../../devcluster/wait.ts'
 const all = ['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kubectl']
 /** Stands in for every binary: all that is asked of one is its version. */
 const program = '#!/bin/sh\necho Kubernetes v1.20.2\n'
-const version = 'v1.20.2-debian12'
+const version = 'v1.20.2-debian12-2'
 
 async function assetsWith(t: Test, names: readonly string[]): Promise<string> {
   const folder = t.testdir(Object.fromEntries(names.map((name) => [name, program])))
