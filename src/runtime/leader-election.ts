@@ -44,7 +44,8 @@ export interface LeaderElection {
   /**
    * Competes for the lease until `signal` ends, and calls `lead` each time it is won. The signal that `lead` gets ends
    * when the lease is lost or `signal` ends; the lease is renewed until `lead` has then finished, and released at once so
-   * that a successor need not wait for it to run out. If `lead` finishes by itself so does this, with the same result.
+   * that a successor need not wait for it to run out. If `lead` finishes by itself so does this, with the same result;
+   * how it finishes when it is told to is only logged.
    */
   run(lead: Lead, signal: AbortSignal): Promise<void>
 }
@@ -106,7 +107,11 @@ class Elector implements LeaderElection {
     term.release()
     if (!isLost) await this.#release()
     this.#onChange(false)
-    if (work.status === 'rejected') throw work.reason
+    if (work.status === 'rejected') {
+      if (!wasTold) throw work.reason
+      // Being cut off is how much of it ends; the next term starts afresh.
+      this.#log.warn({ err: work.reason as unknown }, 'the work was stopped with an error')
+    }
     return !wasTold
   }
 

@@ -147,3 +147,22 @@ t.test('when the work ends by itself the lease is released and the run ends with
     t.equal(clock.pendingTimers, 0)
   }
 })
+
+t.test('work that fails because it is stopped ends neither the process nor its candidacy', async (t) => {
+  const lead: Lead = async (signal) => {
+    await untilStopped(signal)
+    signal.throwIfAborted()
+  }
+  const { clock, fate, election, stop, running, ended, changes } = compete({ lead })
+  await clock.advance(1_000)
+  fate.now = 'unreachable'
+  await clock.advance(20_000)
+  t.equal(election.isLeader, false)
+  fate.now = 'ok'
+  await clock.advance(20_000)
+  t.equal(election.isLeader, true)
+  stop.abort()
+  await running
+  t.equal(ended(), 'resolved')
+  t.strictSame(changes, [true, false, true, false])
+})
