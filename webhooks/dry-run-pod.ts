@@ -47,18 +47,18 @@ export async function tryPod(
 function sourceIn(kind: Subject['kind'], object: Subject['object']): PodSource | undefined {
   switch (kind) {
     case 'SandboxTemplate': {
-      const { spec } = object as SandboxTemplate
-      return { podTemplate: spec.podTemplate, volumeClaimTemplates: spec.volumeClaimTemplates ?? [], template: spec }
+      const { spec } = object as Unchecked<SandboxTemplate>
+      return spec?.podTemplate && podSource(spec.podTemplate, spec.volumeClaimTemplates, spec)
     }
     case 'SandboxSet': {
-      const { template, volumeClaimTemplates = [] } = (object as SandboxSet).spec
+      const { spec } = object as Unchecked<SandboxSet>
       return (
-        template && { podTemplate: template, volumeClaimTemplates, template: { networkPolicyManagement: 'Managed' } }
+        spec?.template && podSource(spec.template, spec.volumeClaimTemplates, { networkPolicyManagement: 'Managed' })
       )
     }
     case 'Sandbox': {
-      const { podTemplate, volumeClaimTemplates = [] } = (object as Sandbox).spec
-      return { podTemplate, volumeClaimTemplates, template: undefined }
+      const { spec } = object as Unchecked<Sandbox>
+      return spec?.podTemplate && podSource(spec.podTemplate, spec.volumeClaimTemplates, undefined)
     }
     case 'SandboxClaim':
     case 'SandboxWarmPool':
@@ -67,6 +67,17 @@ function sourceIn(kind: Subject['kind'], object: Subject['object']): PodSource |
     default:
       return kind satisfies never
   }
+}
+
+/** An object that was stored under another schema than ours may lack anything. */
+type Unchecked<T extends { spec: object }> = { readonly spec?: Partial<T['spec']> }
+
+function podSource(
+  podTemplate: PodTemplate,
+  volumeClaimTemplates: readonly VolumeClaimTemplate[] | undefined,
+  template: PodSource['template'],
+): PodSource {
+  return { podTemplate, volumeClaimTemplates: volumeClaimTemplates ?? [], template }
 }
 
 function podOf(
