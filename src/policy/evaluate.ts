@@ -96,8 +96,7 @@ function check(rule: Rule, subject: Subject, context: RuleContext): readonly Vio
 function oldViolations(rule: Rule, subject: Subject, context: RuleContext): (violation: Violation) => boolean {
   const { oldObject, ...rest } = subject
   if (rule.judges !== 'state' || subject.operation !== 'UPDATE' || !oldObject) return () => false
-  if (rule.factsAbout && canonicalJson(rule.factsAbout(subject.object)) !== canonicalJson(rule.factsAbout(oldObject)))
-    return () => false
+  if (!hasSameFacts(rule, subject.object, oldObject)) return () => false
   const remaining = new Map<string, number>()
   for (const violation of check(rule, { ...rest, object: oldObject, oldObject }, context)) {
     const key = identity(violation)
@@ -108,6 +107,15 @@ function oldViolations(rule: Rule, subject: Subject, context: RuleContext): (vio
     const left = remaining.get(key) ?? 0
     remaining.set(key, left - 1)
     return left > 0
+  }
+}
+
+/** Whether what is known from outside is about both objects. An old one that cannot be read has nothing in common. */
+function hasSameFacts(rule: Rule, object: Subject['object'], oldObject: Subject['object']): boolean {
+  try {
+    return !rule.factsAbout || canonicalJson(rule.factsAbout(object)) === canonicalJson(rule.factsAbout(oldObject))
+  } catch {
+    return false
   }
 }
 
