@@ -3,7 +3,7 @@ import type { SandboxClaim } from '../../api/kinds.ts'
 import { claimReasons, conditionTypes } from '../../api/vocabulary.ts'
 import { durationMs } from '../../config/duration.ts'
 import { controllerOf } from '../../kube/object.ts'
-import { isDnsLabel } from '../names.ts'
+import { isDnsLabel, nameOf } from '../names.ts'
 import type { Rule, Violation } from '../rule.ts'
 import { poolOf } from './claim-facts.ts'
 
@@ -65,7 +65,7 @@ export const claimName: Rule<'SandboxClaim'> = {
   why: 'A sandbox, its Pod and its host name are named like the claim.',
   relax: 'Choose a name of lower-case letters, digits and "-".',
   check({ object }) {
-    const name = object.metadata.name ?? ''
+    const name = nameOf(object.metadata)
     if (isDnsLabel(name)) return []
     const message = `"${name}" is no name for a sandbox. Use lower-case letters, digits and "-", 63 at most.`
     return [{ field: 'metadata.name', message }]

@@ -1,5 +1,5 @@
 import type { SandboxSet, SandboxWarmPool } from '../../api/kinds.ts'
-import { isDnsLabel, maxLabelLength } from '../names.ts'
+import { isDnsLabel, maxLabelLength, nameOf } from '../names.ts'
 import type { Rule, Violation } from '../rule.ts'
 
 type PoolKind = 'SandboxWarmPool' | 'SandboxSet'
@@ -63,7 +63,7 @@ export const poolName: Rule<PoolKind> = {
   why: 'Its sandboxes, their Pods and their labels bear the name with eleven more characters.',
   relax: 'Choose a shorter name of lower-case letters, digits and "-".',
   check({ object }) {
-    const name = object.metadata.name ?? ''
+    const name = nameOf(object.metadata)
     const longest = maxLabelLength - memberSuffixLength
     if (name.length <= longest && isDnsLabel(name)) return []
     const message = `"${name}" does not fit into the names of its sandboxes. Use lower-case letters, digits and "-", ${longest} at most.`

@@ -1,7 +1,7 @@
 import { canonicalJson } from '../../api/hash.ts'
 import { labels } from '../../api/vocabulary.ts'
 import { controllerOf } from '../../kube/object.ts'
-import { isDnsLabel } from '../names.ts'
+import { isDnsLabel, nameOf } from '../names.ts'
 import type { Rule } from '../rule.ts'
 
 const shared = {
@@ -67,7 +67,7 @@ export const sandboxName: Rule<'Sandbox'> = {
   why: 'The Pod, its host name and the Service are named like the Sandbox.',
   relax: 'Choose a name of lower-case letters, digits and "-" that begins with a letter.',
   check({ object }) {
-    const name = object.metadata.name ?? ''
+    const name = nameOf(object.metadata)
     if (!isDnsLabel(name)) {
       const message = `"${name}" cannot name a Pod and its host. Use lower-case letters, digits and "-", 63 at most.`
       return [{ field: 'metadata.name', message }]

@@ -1,7 +1,6 @@
 import { nameHash } from '../../api/hash.ts'
-import type { SandboxSet, SandboxTemplate } from '../../api/kinds.ts'
 import type { LabelSelector, NetworkPolicyPeer } from '../../api/schema.ts'
-import { labels } from '../../api/vocabulary.ts'
+import { annotations, labels } from '../../api/vocabulary.ts'
 import { coverage, overlaps, parseCidr, subtract, type AddressRange } from '../address-ranges.ts'
 import { blueprintOf, initAndMainOf, listOf } from '../blueprint-view.ts'
 import { isNetworkClosed } from '../secure-defaults.ts'
@@ -100,19 +99,16 @@ export const networkNameTaken: Rule<'SandboxTemplate' | 'SandboxSet'> = {
   relax: 'Rename or delete that NetworkPolicy.',
   check({ kind, object }, { facts }) {
     if (facts.networkPolicy?.kind !== 'found') return []
-    const { name } = object.metadata
     const policy = facts.networkPolicy.value
+    const templateRef = kind === 'SandboxSet' ? `SandboxSet/${object.metadata.name}` : (object.metadata.name ?? '')
+    // Ours bears the template's name; one that an older controller made at least selects its sandboxes.
     const isOurs =
-      (policy.metadata.ownerReferences ?? []).some((owner) => owner.kind === kind && owner.name === name) ||
-      policy.spec?.podSelector.matchLabels?.[labels.templateRefHash] === templateHash(kind, object)
+      policy.metadata.annotations?.[annotations.templateRef] === templateRef ||
+      policy.spec?.podSelector?.matchLabels?.[labels.templateRefHash] === nameHash(templateRef)
     if (isOurs) return []
     const message = `NetworkPolicy ${policy.metadata.name} exists and is not this one's; it stays, and sandboxes get no other. Rename one of the two.`
     return [{ field: 'metadata.name', message }]
   },
-}
-
-function templateHash(kind: string, { metadata }: SandboxTemplate | SandboxSet): string {
-  return nameHash(kind === 'SandboxSet' ? `SandboxSet/${metadata.name}` : (metadata.name ?? ''))
 }
 
 /** The default policy lets in the router alone, so a mesh proxy or an exporter beside the main container is cut off. */
