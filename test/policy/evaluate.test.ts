@@ -173,3 +173,9 @@ t.test('what the old object would break under other facts is no excuse', async (
 t.test('an UPDATE without its old object is judged like a new object', async (t) => {
   t.same(modesOf(subject('SandboxClaim', claim(), { operation: 'UPDATE' }), [rule()]), ['enforce'])
 })
+
+t.test('an old object that cannot be read is no excuse for the new one, and no fault', async (t) => {
+  const about = rule({ factsAbout: ({ spec }) => spec.warmPoolRef.name })
+  const misshapen = { metadata: { name: 'task' } } as never
+  t.same(modesOf(subject('SandboxClaim', claim(), { oldObject: misshapen }), [about]), ['enforce'])
+})
