@@ -2,6 +2,7 @@ import type { DeleteOptions, KubeClient, ListOptions, PatchOptions, WriteOptions
 import { KubeError, type KubeErrorCode } from '../../src/kube/errors.ts'
 import { keyOf, refKey, type KubeObject, type ObjectRef, type Resource } from '../../src/kube/object.ts'
 import type { Change, Informer } from '../../src/runtime/informer.ts'
+import { mergePatched } from './merge-patch.ts'
 import { IndexedStore, type IndexFunction } from '../../src/runtime/store.ts'
 
 /** One request, as a fault sees it. */
@@ -131,10 +132,10 @@ export class MemoryApi implements KubeClient {
       check(current, asked.metadata ?? {})
       const { status, ...rest } = asked
       const part = options.subresource === 'status' ? { status } : rest
-      const merged = merge(current, part) as Stored
+      const merged = copy(merge(current, part)) as Stored
       const isOtherSpec = JSON.stringify(merged.spec) !== JSON.stringify(current.spec)
-      if (isOtherSpec) merged.metadata.generation = (current.metadata.generation ?? 0) + 1
-      return this.#store(resource, merged) as T
+      const generation = (current.metadata.generation ?? 0) + (isOtherSpec ? 1 : 0)
+      return this.#store(resource, { ...merged, metadata: { ...merged.metadata, generation } }) as T
     })
   }
 
@@ -196,9 +197,9 @@ export class MemoryApi implements KubeClient {
   }
 
   #store(resource: Resource, object: Stored): Stored {
-    object.metadata.resourceVersion = String(++this.#version)
+    const resourceVersion = String(++this.#version)
     // Objects are shared between caches: whoever changes one is found out.
-    const stored = freeze(object)
+    const stored = freeze({ ...object, metadata: { ...object.metadata, resourceVersion } })
     const isNew = !this.#kind(resource).has(keyOf(stored))
     this.#kind(resource).set(keyOf(stored), stored)
     this.#tell(resource, { kind: isNew ? 'added' : 'updated', object: stored })
@@ -270,17 +271,6 @@ function check(current: Stored, asked: { uid?: string | undefined; resourceVersi
   const { uid, resourceVersion } = current.metadata
   if (asked.uid !== undefined && asked.uid !== uid) throw kubeError('Conflict')
   if (asked.resourceVersion !== undefined && asked.resourceVersion !== resourceVersion) throw kubeError('Conflict')
-}
-
-function merge(target: unknown, patch: unknown): unknown {
-  if (typeof patch !== 'object' || patch === null || Array.isArray(patch)) return copy(patch)
-  const isMap = typeof target === 'object' && target !== null && !Array.isArray(target)
-  const result: Record<string, unknown> = isMap ? { ...target } : {}
-  for (const [key, value] of Object.entries(patch)) {
-    if (value === null) delete result[key]
-    else if (value !== undefined) result[key] = merge(result[key], value)
-  }
-  return result
 }
 
 /** As it looks after a trip over the wire. */
