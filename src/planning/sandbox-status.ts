@@ -93,7 +93,9 @@ function conditionsOf({ sandbox, situation, pod, service }: ObservedSandbox, now
   const mirrored = pod && podScheduled(pod)
   if (mirrored) {
     const status = asStatus(mirrored.status)
-    wanted.push({ type: scheduled, status, reason: mirrored.reason || 'PodScheduled', message: mirrored.message ?? '' })
+    // Kubernetes leaves the reason and message of a scheduled Pod empty; a condition of ours says something.
+    const message = mirrored.message || (status === 'True' ? 'The Pod has a node.' : 'The Pod has no node yet.')
+    wanted.push({ type: scheduled, status, reason: mirrored.reason || 'PodScheduled', message })
   }
   const state = pod && podState(pod)
   if (state?.kind === 'succeeded' || state?.kind === 'failed') {
