@@ -2,7 +2,6 @@ import { readFile } from 'node:fs/promises'
 import { sandboxClaimKind, sandboxSetKind, sandboxWarmPoolKind, type SandboxClaim } from '../../src/api/kinds.ts'
 import { conditionTypes } from '../../src/api/vocabulary.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
-import type { KubeObject, Resource } from '../../src/kube/object.ts'
 import { findCondition } from '../../src/planning/conditions.ts'
 import type { Devcluster } from '../devcluster.ts'
 import { waitUntil } from '../wait.ts'
@@ -136,9 +135,8 @@ async function watchUntilReady({ client }: Devcluster, name: string) {
 }
 
 async function isGone({ client }: Devcluster, name: string): Promise<boolean> {
-  const resource: Resource<KubeObject> = sandboxClaimKind
   try {
-    await client.get(resource, { namespace, name })
+    await client.get(sandboxClaimKind, { namespace, name })
     return false
   } catch (error) {
     if (isKubeError(error, 'NotFound')) return true

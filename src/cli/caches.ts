@@ -41,18 +41,21 @@ export interface Caches {
 }
 
 export interface CacheOptions {
+  /** Decides, with what the roles in the manifests allow, which resources are followed. The other caches stay empty. */
+  readonly runs: { readonly reconcilers: boolean; readonly sandboxController: boolean }
   readonly client: KubeClient
   readonly clock: Clock
   readonly log: Logger
   readonly metrics: Metrics
 }
 
-export function createCaches({ client, clock, log, metrics }: CacheOptions): Caches {
-  const all: { resource: Resource; informer: Informer<KubeObject> }[] = []
+export function createCaches({ runs, client, clock, log, metrics }: CacheOptions): Caches {
+  const all: { resource: Resource; informer: Pick<Informer<KubeObject>, 'synced' | 'hasSynced' | 'run' | 'relist'> }[] =
+    []
   const cache = <T extends KubeObject>(
     resource: Resource<T>,
     own: Record<string, IndexFunction<T>> = {},
-    labelSelector?: string,
+    { labelSelector, isFollowed = true }: { labelSelector?: string; isFollowed?: boolean } = {},
   ): Informer<T> => {
     const informer = createReflector({
       client,
@@ -63,10 +66,11 @@ export function createCaches({ client, clock, log, metrics }: CacheOptions): Cac
       onRestart: (reason) => metrics.reflectorRestarts.inc({ reason }),
       ...(labelSelector !== undefined && { labelSelector }),
     })
-    all.push({ resource, informer: informer as unknown as Informer<KubeObject> })
+    if (isFollowed) all.push({ resource, informer })
     return informer
   }
   const owned = { [indexes.controllerUid]: byController }
+  const labelSelector = labels.sandboxNameHash
 
   const informers: Informers = {
     sandboxes: cache(sandboxKind, { ...sandboxIndexes, [nameHashIndex]: byNameHash }),
@@ -74,9 +78,9 @@ export function createCaches({ client, clock, log, metrics }: CacheOptions): Cac
     templates: cache(sandboxTemplateKind, { [nameHashIndex]: byNameHash }),
     warmPools: cache(sandboxWarmPoolKind, { ...warmPoolIndexes, [nameHashIndex]: byWarmPoolHash }),
     sets: cache(sandboxSetKind, { ...setIndexes, [nameHashIndex]: bySetHash }),
-    pods: cache(pods, owned, labels.sandboxNameHash),
-    services: cache(services, owned, labels.sandboxNameHash),
-    volumeClaims: cache(persistentVolumeClaims, owned, labels.sandboxNameHash),
+    pods: cache(pods, owned, { labelSelector, isFollowed: runs.reconcilers }),
+    services: cache(services, owned, { labelSelector, isFollowed: runs.sandboxController }),
+    volumeClaims: cache(persistentVolumeClaims, owned, { labelSelector, isFollowed: runs.sandboxController }),
     networkPolicies: cache(networkPolicies),
     namespaces: cache(namespaces),
   }

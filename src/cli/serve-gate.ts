@@ -17,9 +17,6 @@ import { CommandError } from './command.ts'
 import { install } from './manifests.ts'
 import type { ServeContext } from './serve-context.ts'
 
-/** Name of the Secret, in our own namespace, that holds the certificate authorities. */
-const authoritySecret = 'sandgate-certificates'
-
 export interface GateOptions {
   readonly port: number
   readonly host?: string | undefined
@@ -86,7 +83,7 @@ function certificateSource(
     clock,
     log,
     namespace,
-    secretName: authoritySecret,
+    secretName: install.authoritySecret,
     hosts: [`${service}.svc`, `${service}.svc.${clusterDomain}`, service, ...options.certHosts],
     configurations: [
       { resource: mutatingWebhookConfigurations, name: install.registration },

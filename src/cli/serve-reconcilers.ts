@@ -8,10 +8,9 @@ import { createSandboxController } from '../controllers/sandbox-controller.ts'
 import { createTemplateController } from '../controllers/template-controller.ts'
 import { fencedClient } from '../kube/fenced-client.ts'
 import { createLeaderElection } from '../runtime/leader-election.ts'
+import { install } from './manifests.ts'
 import type { ServeContext } from './serve-context.ts'
 
-/** Name of the Lease that the reconcilers of all replicas compete for. */
-const leaseName = 'sandgate-reconcilers'
 const keyRetryMs = 2_000
 
 /** The controllers of this process, wired to the caches. Make them before the caches are filled, or they miss what is there. */
@@ -25,7 +24,7 @@ export async function createReconcilers(context: ServeContext, signal: AbortSign
   const election = createLeaderElection({
     client,
     namespace,
-    name: leaseName,
+    name: install.lease,
     identity: `${process.env['POD_NAME'] ?? hostname()}_${crypto.randomUUID()}`,
     clock,
     log,
@@ -49,7 +48,7 @@ export async function createReconcilers(context: ServeContext, signal: AbortSign
     random: Math.random,
   }
   const claims = createClaimController(deps, createCandidates(deps))
-  claimsWaiting = claims.waiting
+  claimsWaiting = () => claims.waiting()
   const controllers: Controller[] = [claims, createPoolController(deps), createTemplateController(deps)]
   if (configuration.current.sandboxes.controller === 'builtin') controllers.push(createSandboxController(deps))
 

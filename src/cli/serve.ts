@@ -101,7 +101,9 @@ async function serve(args: readonly string[]): Promise<number> {
   await listen(probes, flags.httpPort)
 
   const work = new AbortController()
-  const caches = createCaches({ client, clock, log, metrics })
+  const sandboxController = flags.reconcilers && configuration.current.sandboxes.controller === 'builtin'
+  const runs = { reconcilers: flags.reconcilers, sandboxController }
+  const caches = createCaches({ runs, client, clock, log, metrics })
   const events = createEventRecorder({ client, component: 'sandgate', clock, log })
   const context: ServeContext = {
     client,
