@@ -2,7 +2,7 @@ import type { Sandbox } from '../api/kinds.ts'
 import { conditionTypes } from '../api/vocabulary.ts'
 import { findCondition } from './conditions.ts'
 import { createdAt, notReadySince } from './member-state.ts'
-import { historyAfter, type Observation } from './pool-history.ts'
+import { historyAfter, patienceMs, type Observation } from './pool-history.ts'
 import { poolStatus, type PoolStatus } from './pool-status.ts'
 import { appraise, Removals, type Appraised, type RemovalReason } from './pool-stock.ts'
 import type { Complaint, PoolHistory, PoolView } from './pool-view.ts'
@@ -34,7 +34,8 @@ const unprovablePace = 0.2
  *
  *  1. Members whose delete was issued are gone.
  *  2. Dead → remove.
- *  3. Creating for longer than the grace (stuck) → remove; but hold one whose Pod is waiting for a place.
+ *  3. Creating for longer than the grace (stuck) → remove; but hold one whose Pod is waiting for a place. A failing
+ *     revision is given longer each time.
  *  4. More than desired → remove the surplus. Unprovable first, then (SandboxSet) stale, then not available, then newest.
  *  5. Stale → as the strategy says. Nothing while there is no recipe: what cannot be replaced is kept.
  *     - replenish: only what no claim can be given, at a fifth of the stock at a time.
@@ -53,7 +54,7 @@ export function planPool(view: PoolView, now: number): PoolPlan {
   for (const member of stock) if (member.state === 'dead') removals.add(member, 'dead') // 2
   const hold: Sandbox[] = []
   for (const member of stock) {
-    if (!isStuck(view, member, now)) continue // 3
+    if (member.state !== 'creating' || now < stuckAt(view, member)) continue // 3
     if (member.trouble?.isWaitingForPlace) hold.push(member.sandbox)
     else removals.add(member, 'stuck')
   }
@@ -75,8 +76,10 @@ export function planPool(view: PoolView, now: number): PoolPlan {
   }
 }
 
-function isStuck(view: PoolView, member: Appraised, now: number): boolean {
-  return member.state === 'creating' && now - notReadySince(member.sandbox) >= view.readinessGraceMs
+/** When a member that is creating has taken too long. */
+function stuckAt({ readinessGraceMs, history, recipe }: PoolView, { sandbox, isFresh }: Appraised): number {
+  const extraMs = isFresh && recipe.kind === 'recipe' ? patienceMs(history, recipe.revision) : 0
+  return notReadySince(sandbox) + readinessGraceMs + extraMs
 }
 
 /** What is too much, in the order in which it goes. Issued creates are not to be had yet, and go first once they are. */
@@ -136,7 +139,9 @@ function observe(view: PoolView, stock: readonly Appraised[], removals: Removals
       // One that ended after a useful life says nothing against its revision.
       (member.state === 'dead' && now - createdAt(member.sandbox) < view.readinessGraceMs),
   )
-  return { revision, isWorking, failure: failed && { ...complaintOf(failed), uid: failed.sandbox.metadata.uid ?? '' } }
+  if (!failed) return { revision, isWorking }
+  const because = failed.state === 'dead' ? 'dead' : 'stuck'
+  return { revision, isWorking, failure: { ...complaintOf(failed), because, uid: failed.sandbox.metadata.uid ?? '' } }
 }
 
 function complaintOf({ trouble, sandbox, state }: Appraised): Complaint {
@@ -172,11 +177,12 @@ function creates(
 }
 
 function memberTimes(view: PoolView, kept: readonly Appraised[], now: number): (number | undefined)[] {
-  return kept.map(({ sandbox, state }) => {
+  return kept.map((member) => {
+    const { sandbox, state } = member
     const expiresAt = sandbox.spec.shutdownTime === undefined ? undefined : Date.parse(sandbox.spec.shutdownTime)
     if (state !== 'creating') return expiresAt
-    const stuckAt = notReadySince(sandbox) + view.readinessGraceMs
-    return earliest([expiresAt, stuckAt > now ? stuckAt : now + heldRecheckMs])
+    const tooLongAt = stuckAt(view, member)
+    return earliest([expiresAt, tooLongAt > now ? tooLongAt : now + heldRecheckMs])
   })
 }
 

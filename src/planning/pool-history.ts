@@ -11,11 +11,15 @@ export interface Observation {
   readonly revision: string | undefined
   /** A sandbox of it is available. */
   readonly isWorking: boolean
-  /** One went without having been of use. */
-  readonly failure?: (Complaint & { readonly uid: string }) | undefined
+  /** One went without having been of use: it ended early, or did not become Ready in time. */
+  readonly failure?: (Complaint & { readonly uid: string; readonly because: 'dead' | 'stuck' }) | undefined
 }
 
-/** The history with one more pass in it. A revision that fails waits 1 s, 2 s, 4 s … up to 5 min, until it works. */
+/**
+ * The history with one more pass in it. Each failure in a row makes the next attempt wait 1 s, 2 s, 4 s … up to 5 min,
+ * until the revision works. After one that ended, that is the time until the next create; one that was stuck is
+ * replaced at once, and its successor is given that much longer, so that there is always one for people to look at.
+ */
 export function historyAfter(before: PoolHistory, seen: Observation, now: number): PoolHistory {
   const history = before.revision === seen.revision ? before : { ...cleanHistory, revision: seen.revision }
   if (seen.isWorking) {
@@ -25,8 +29,14 @@ export function historyAfter(before: PoolHistory, seen: Observation, now: number
   }
   // A sandbox whose delete failed is seen again, but went without use only once.
   if (!seen.failure || seen.failure.uid === history.failure?.uid) return history
+  const { because, ...failure } = seen.failure
   const failures = history.failures + 1
-  return { ...history, failures, retryAt: now + waitMs(failures), failure: seen.failure }
+  return { ...history, failures, failure, ...(because === 'dead' && { retryAt: now + waitMs(failures) }) }
+}
+
+/** How much longer than its grace a sandbox of a failing revision may take to become Ready; milliseconds. */
+export function patienceMs(history: PoolHistory, revision: string | undefined): number {
+  return history.revision === revision ? waitMs(history.failures) : 0
 }
 
 /** The API server refused a create: creating rests as it does after a failure, and the condition says why. */
@@ -41,5 +51,5 @@ export function afterCreate({ refusal: _over, ...history }: PoolHistory): PoolHi
 }
 
 function waitMs(times: number): number {
-  return Math.min(longestWaitMs, firstWaitMs * 2 ** (times - 1))
+  return times === 0 ? 0 : Math.min(longestWaitMs, firstWaitMs * 2 ** (times - 1))
 }

@@ -308,7 +308,8 @@ t.test('6. short of stock', async (t) => {
 })
 
 t.test('a template that never becomes Ready does not churn', async (t) => {
-  const stuck = member(warmRecipe, 'a', { state: 'creating', ageMs: 5 * minute })
+  const stuckLooks = { state: 'creating', ageMs: 5 * minute } as const
+  const stuck = member(warmRecipe, 'a', stuckLooks)
   const noImage = { podOf: () => waitingPod('ErrImagePull') }
 
   t.test("the condition names the Pod's own reason as soon as it is known", async (t) => {
@@ -317,19 +318,34 @@ t.test('a template that never becomes Ready does not churn', async (t) => {
     t.match(conditionOf(plan, 'Progressing'), { status: 'False', reason: 'ImagePullBackOff', message: /nope:0/ })
   })
 
-  t.test('after a stuck one its replacement waits, longer each time, and is tried alone', async (t) => {
-    const first = planPool(warm(9, { members: [stuck], ...noImage }), noon)
-    t.same(removed(first), ['a stuck'])
+  t.test('a stuck one is replaced by one alone, which is given longer, and so on', async (t) => {
+    const first = planPool(warm(9, { members: members(warmRecipe, 9, 'a', stuckLooks), ...noImage }), noon)
+    t.equal(first.remove.length, 9)
+    t.equal(first.create, 1)
+    t.match(conditionOf(first, 'Progressing'), { status: 'False', reason: 'ImagePullBackOff' })
+    const probing = planPool(warm(9, { history: first.history, issuedCreates: 1 }), noon)
+    t.equal(probing.create, 0)
+    const probe = { history: first.history, members: [member(warmRecipe, 'b', stuckLooks)], ...noImage }
+    const patient = planPool(warm(9, probe), noon)
+    t.same(patient.remove, [])
+    t.equal(patient.lookAgainAt, noon + second)
+    const next = planPool(warm(9, probe), noon + second)
+    t.same(removed(next), ['b stuck'])
+    t.equal(next.create, 1)
+    t.equal(next.history.failures, 2)
+  })
+
+  t.test('after one that ended early, creating waits, longer each time', async (t) => {
+    const ended = (name: string) => member(warmRecipe, name, { state: 'failed', ageMs: second })
+    const first = planPool(warm(9, { members: [ended('a')] }), noon)
     t.equal(first.create, 0)
     t.equal(first.lookAgainAt, noon + second)
-    t.match(conditionOf(first, 'Progressing'), { status: 'False', reason: 'ImagePullBackOff' })
-    const afterWait = planPool(warm(9, { history: first.history }), noon + second)
-    t.equal(afterWait.create, 1)
-    const probing = planPool(warm(9, { history: afterWait.history, issuedCreates: 1 }), noon + second)
-    t.equal(probing.create, 0)
-    const again = { ...stuck, sandbox: { ...stuck.sandbox, metadata: { ...stuck.sandbox.metadata, uid: 'another' } } }
-    const third = planPool(warm(9, { members: [again], history: afterWait.history }), noon + minute)
-    t.equal(third.lookAgainAt, noon + minute + 2 * second)
+    t.match(conditionOf(first, 'Progressing'), { status: 'False', reason: 'PodFailed' })
+    const repeated = planPool(warm(9, { history: first.history, members: [ended('a')] }), noon)
+    t.equal(repeated.history, first.history, 'one whose delete failed counts once')
+    t.equal(planPool(warm(9, { history: first.history }), noon + second).create, 1)
+    const again = planPool(warm(9, { history: first.history, members: [ended('b')] }), noon + second)
+    t.equal(again.lookAgainAt, noon + 3 * second)
   })
 
   t.test('one that is available ends the wait for all', async (t) => {

@@ -2,8 +2,8 @@ import type { DeleteOptions, KubeClient, ListOptions, PatchOptions, WriteOptions
 import { KubeError, type KubeErrorCode } from '../../src/kube/errors.ts'
 import { keyOf, refKey, type KubeObject, type ObjectRef, type Resource } from '../../src/kube/object.ts'
 import type { Change, Informer } from '../../src/runtime/informer.ts'
-import { mergePatched } from './merge-patch.ts'
 import { IndexedStore, type IndexFunction } from '../../src/runtime/store.ts'
+import { mergePatched } from './merge-patch.ts'
 
 /** One request, as a fault sees it. */
 export interface Call {
@@ -132,7 +132,7 @@ export class MemoryApi implements KubeClient {
       check(current, asked.metadata ?? {})
       const { status, ...rest } = asked
       const part = options.subresource === 'status' ? { status } : rest
-      const merged = copy(merge(current, part)) as Stored
+      const merged = copy(mergePatched(current, part))
       const isOtherSpec = JSON.stringify(merged.spec) !== JSON.stringify(current.spec)
       const generation = (current.metadata.generation ?? 0) + (isOtherSpec ? 1 : 0)
       return this.#store(resource, { ...merged, metadata: { ...merged.metadata, generation } }) as T
