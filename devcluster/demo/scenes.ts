@@ -1,6 +1,14 @@
 import { readFile } from 'node:fs/promises'
-import { sandboxClaimKind, sandboxSetKind, sandboxWarmPoolKind, type SandboxClaim } from '../../src/api/kinds.ts'
-import { conditionTypes } from '../../src/api/vocabulary.ts'
+import {
+  sandboxClaimKind,
+  sandboxKind,
+  sandboxSetKind,
+  sandboxWarmPoolKind,
+  type Sandbox,
+  type SandboxClaim,
+} from '../../src/api/kinds.ts'
+import { poolHash } from '../../src/api/hash.ts'
+import { annotations, conditionTypes, labels } from '../../src/api/vocabulary.ts'
 import { isKubeError } from '../../src/kube/errors.ts'
 import { findCondition } from '../../src/planning/conditions.ts'
 import type { Devcluster } from '../devcluster.ts'
@@ -36,7 +44,7 @@ export async function bindClaim(stage: Stage): Promise<void> {
   await kubectl(stage, ['apply', '-f', 'claim.yaml'])
   const { claim, tookMs } = await screen.wait('the claim is being bound', watching.ready)
   await kubectl(stage, ['get', 'sandboxclaim', 'first'])
-  screen.result(`bound to ${claim.status?.sandbox?.name} ${tookMs} ms after the API server had stored it`)
+  screen.result(`bound to ${claim.status?.sandbox?.name} ${tookMs} ms after it was admitted, as a watch saw it`)
   summary.push(`claim bound warm in ${tookMs} ms`)
 }
 
@@ -102,15 +110,19 @@ export async function expiry(stage: Stage): Promise<void> {
   summary.push('claim expired and deleted on time')
 }
 
+/** Judged by the stock itself: right after a claim the pool's status may still be that of before. */
 async function poolIsReady({ cluster, screen }: Stage, count: number): Promise<void> {
+  const stock = { namespace, labelSelector: `${labels.warmPool}=${poolHash('SandboxWarmPool', 'python')}` }
   const isReady = async () => {
+    const { items } = await cluster.client.list(sandboxKind, stock)
+    const ready = items.filter((sandbox) => isTrue(sandbox, conditionTypes.ready))
     const pool = await cluster.client.get(sandboxWarmPoolKind, { namespace, name: 'python' })
-    return pool.status?.readyReplicas === count
+    return items.length === count && ready.length === count && pool.status?.readyReplicas === count
   }
   await screen.wait('the pool is filling', waitUntil('pool python', isReady, minute))
 }
 
-/** Follows the claims by a watch, as clients do. Time counts from the watch showing the claim to it showing Ready. */
+/** Follows the claims by a watch, as clients do. Time counts from the stamp that the gate put on the claim at its admission. */
 async function watchUntilReady({ client }: Devcluster, name: string) {
   const stop = new AbortController()
   const { metadata } = await client.list(sandboxClaimKind, { namespace })
@@ -120,18 +132,21 @@ async function watchUntilReady({ client }: Devcluster, name: string) {
     signal: stop.signal,
   })
   const follow = async (): Promise<{ claim: SandboxClaim; tookMs: number }> => {
-    let seenAt: number | undefined
     for await (const event of events) {
       if (event.type === 'BOOKMARK' || event.type === 'ERROR' || event.object.metadata.name !== name) continue
-      seenAt ??= performance.now()
-      const ready = findCondition(event.object.status?.conditions, conditionTypes.ready)
-      if (ready?.status !== 'True') continue
+      if (!isTrue(event.object, conditionTypes.ready)) continue
+      const seenAt = Date.now()
       stop.abort()
-      return { claim: event.object, tookMs: Math.round((performance.now() - seenAt) * 10) / 10 }
+      const admittedAt = Date.parse(event.object.metadata.annotations?.[annotations.webhookFirstObservedAt] ?? '')
+      return { claim: event.object, tookMs: seenAt - admittedAt }
     }
     throw new Error(`the watch ended before claim ${name} was ready`)
   }
   return { ready: follow() }
+}
+
+function isTrue(object: SandboxClaim | Sandbox, type: string): boolean {
+  return findCondition(object.status?.conditions, type)?.status === 'True'
 }
 
 async function isGone({ client }: Devcluster, name: string): Promise<boolean> {
