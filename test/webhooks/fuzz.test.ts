@@ -14,7 +14,7 @@ const words = [
 const key = fc.oneof(fc.constantFrom(...words), fc.string({ maxLength: 6 }))
 const { tree } = fc.letrec<{ tree: unknown }>((tie) => ({
   tree: fc.oneof(
-    { depthSize: 'small', withCrossShrink: true },
+    { maxDepth: 3, depthSize: 'xsmall', withCrossShrink: true },
     fc.oneof(fc.string({ maxLength: 8, unit: 'binary' }), fc.integer(), fc.double(), fc.boolean(), fc.constant(null)),
     fc.array(tie('tree'), { maxLength: 4 }),
     fc.dictionary(key, tie('tree'), { maxKeys: 6 }),
