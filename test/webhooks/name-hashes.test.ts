@@ -4,7 +4,8 @@ import type { Subject } from '../../src/policy/rule.ts'
 import { sameHash } from '../../webhooks/name-hashes.ts'
 import { emptyStores } from './stores.ts'
 
-const object = (name: string, namespace = 'ns') => ({ metadata: { name, namespace }, spec: {} }) as never
+const object = (name: string, namespace = 'ns') =>
+  ({ metadata: { name, namespace }, spec: { sandboxTemplateRef: { name: 't' } } }) as never
 const subject = (kind: Subject['kind'], name: string): Subject => ({
   kind,
   object: object(name),
@@ -70,8 +71,6 @@ t.test('claims and Pods are in no space', async (t) => {
   const stores = emptyStores()
   stores.sandboxes.set(object(other))
   for (const kind of ['SandboxClaim', 'Pod'] as const) {
-    t.strictSame(sameHash(subject(kind, one), stores), { kind: 'missing' } satisfies {
-      kind: 'missing'
-    } & Partial<KubeObject>)
+    t.strictSame(sameHash(subject(kind, one), stores), { kind: 'missing' })
   }
 })
