@@ -1,7 +1,7 @@
 import type { Sandbox } from '../api/kinds.ts'
 import { labels } from '../api/vocabulary.ts'
 import { blueprintHash, blueprintOf } from './blueprint.ts'
-import type { RecipeOrObstacle } from './recipe.ts'
+import type { Recipe, RecipeOrObstacle } from './recipe.ts'
 
 export interface FreshnessQuestion {
   readonly sandbox: Sandbox
@@ -29,20 +29,20 @@ export function freshnessJudge(recipe: RecipeOrObstacle): (question: FreshnessQu
     const own = sandbox.metadata.labels ?? {}
     if (own[labels.templateRefHash] !== recipe.templateRefHash) return false // 1
     if (recipe.kind === 'obstacle') return true // 4: before what needs the hash
-    if (isOrphan) return isSameBlueprint(sandbox, recipe.hash) // 2
+    if (isOrphan) return isSameBlueprint(sandbox, recipe) // 2
     const revision = own[recipe.revisionLabel]
     if (revision === recipe.revision) return true // 3
-    if (revision === undefined) return isSameBlueprint(sandbox, recipe.hash) // 6
+    if (revision === undefined) return isSameBlueprint(sandbox, recipe) // 6
     if (recipe.revisionLabel === labels.setTemplateHash) return false // 6
     const known = judged.get(revision)
     if (known !== undefined) return known // 5
-    const isFresh = isSameBlueprint(sandbox, recipe.hash) // 6
+    const isFresh = isSameBlueprint(sandbox, recipe) // 6
     judged.set(revision, isFresh)
     return isFresh
   }
 }
 
 /** Hashes are taken over the meaning, so comparing them compares that. */
-function isSameBlueprint(sandbox: Sandbox, hash: string): boolean {
-  return blueprintHash(blueprintOf(sandbox)) === hash
+function isSameBlueprint(sandbox: Sandbox, { freshHashes }: Recipe): boolean {
+  return freshHashes.has(blueprintHash(blueprintOf(sandbox)))
 }

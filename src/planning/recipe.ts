@@ -20,6 +20,11 @@ export interface Recipe {
   readonly templateRefHash: string
   /** Hash of the blueprint, with secure defaults applied. */
   readonly hash: string
+  /**
+   * The hashes that members may have: under either network policy. Which one the template has decides over a default of
+   * the blueprint (DNS), and policies never make a sandbox stale.
+   */
+  readonly freshHashes: ReadonlySet<string>
   /** Revision of a SandboxSet; a SandboxWarmPool has none but its hash. */
   readonly revision: string
   /** The label that holds the revision of a member. */
@@ -49,15 +54,20 @@ export function recipeOf(
   if (options.refusal !== undefined) {
     return { kind: 'obstacle', templateRefHash, reason: 'TemplateRejected', message: options.refusal }
   }
-  const built = buildSandboxFromTemplate(template, {
-    name: '',
-    namespace: pool.metadata.namespace ?? '',
-    owner: poolOwner(pool),
-    launchType: 'warm',
-    config: options.config,
-    podLabels: { [labels.warmPool]: poolHashOf(pool) },
-  })
+  const build = (source: SandboxTemplate) =>
+    buildSandboxFromTemplate(source, {
+      name: '',
+      namespace: pool.metadata.namespace ?? '',
+      owner: poolOwner(pool),
+      launchType: 'warm',
+      config: options.config,
+      podLabels: { [labels.warmPool]: poolHashOf(pool) },
+    })
+  const built = build(template)
   const hash = blueprintHash(blueprintOf(built))
+  const underEitherPolicy = [closedNetwork(template), openNetwork(template)].map((each) =>
+    blueprintHash(blueprintOf(build(each))),
+  )
   const revision = isSandboxSet(pool) ? (setRevision(pool, template) ?? hash) : hash
   const podMetadata = built.spec.podTemplate.metadata
   const prototype: Sandbox = {
@@ -86,7 +96,23 @@ export function recipeOf(
     },
   }
   const revisionLabel = isSandboxSet(pool) ? labels.setTemplateHash : labels.blueprintHash
-  return { kind: 'recipe', templateRefHash, hash, revision, revisionLabel, prototype }
+  return {
+    kind: 'recipe',
+    templateRefHash,
+    hash,
+    freshHashes: new Set(underEitherPolicy),
+    revision,
+    revisionLabel,
+    prototype,
+  }
+}
+
+function closedNetwork({ spec: { networkPolicy: _none, ...spec }, ...template }: SandboxTemplate): SandboxTemplate {
+  return { ...template, spec: { ...spec, networkPolicyManagement: 'Managed' } }
+}
+
+function openNetwork(template: SandboxTemplate): SandboxTemplate {
+  return { ...template, spec: { ...template.spec, networkPolicyManagement: 'Unmanaged' } }
 }
 
 /** A member of that name, made after the recipe. Everything but the metadata is shared with the prototype. */
