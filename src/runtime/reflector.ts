@@ -1,5 +1,5 @@
 import type { Logger } from 'pino'
-import type { KubeClient, ListOptions, WatchEvent } from '../kube/client.ts'
+import type { KubeClient, ListOptions } from '../kube/client.ts'
 import { isKubeError, KubeError } from '../kube/errors.ts'
 import type { KubeObject, Resource } from '../kube/object.ts'
 import { Attempt } from './attempt.ts'
@@ -8,7 +8,7 @@ import type { Clock } from './clock.ts'
 import type { Change, Informer } from './informer.ts'
 import { listPages } from './list-pages.ts'
 import { Replica } from './replica.ts'
-import { type RestartReason, restartReason, watchError } from './restart-reason.ts'
+import { type RestartReason, restartReason } from './restart-reason.ts'
 import type { IndexFunction, ReadStore } from './store.ts'
 
 export interface ReflectorOptions<T extends KubeObject> {
@@ -184,7 +184,7 @@ class Reflector<T extends KubeObject> implements Informer<T> {
       for await (const event of events) {
         if (attempt.interruption !== undefined) break
         attempt.heard()
-        this.#apply(event)
+        this.#replica.apply(event)
       }
       return this.#endingOf(attempt, undefined)
     } catch (error) {
@@ -192,21 +192,6 @@ class Reflector<T extends KubeObject> implements Informer<T> {
     } finally {
       this.#interruptible = undefined
       attempt.release()
-    }
-  }
-
-  #apply(event: WatchEvent<T>): void {
-    switch (event.type) {
-      case 'ADDED':
-      case 'MODIFIED':
-      case 'DELETED':
-        return this.#replica.applyEvent(event)
-      case 'BOOKMARK':
-        return this.#replica.applyBookmark(event.object.metadata.resourceVersion)
-      case 'ERROR':
-        throw watchError(event.object)
-      default:
-        return event satisfies never
     }
   }
 

@@ -1,6 +1,7 @@
 import type { Logger } from 'pino'
 import type { WatchEvent } from '../kube/client.ts'
 import { keyOf, type KubeObject, type Resource } from '../kube/object.ts'
+import { watchError } from './restart-reason.ts'
 import { type Change, IndexedStore, type IndexFunction } from './store.ts'
 
 export interface ReplicaOptions<T extends KubeObject> {
@@ -69,8 +70,27 @@ export class Replica<T extends KubeObject> {
     for (const change of changes) this.#tellAll(change)
   }
 
-  /** Applies a watch event. One that is older than what the store knows already changes nothing. */
-  applyEvent(event: ObjectEvent<T>): void {
+  /**
+   * Applies a watch event. One that is older than what the store knows already changes nothing.
+   * @throws KubeError what an ERROR event says
+   */
+  apply(event: WatchEvent<T>): void {
+    switch (event.type) {
+      case 'ADDED':
+      case 'MODIFIED':
+      case 'DELETED':
+        return this.#applyObject(event)
+      case 'BOOKMARK':
+        // Nothing happened to the resource up to this version.
+        return this.#moveTo(event.object.metadata.resourceVersion)
+      case 'ERROR':
+        throw watchError(event.object)
+      default:
+        return event satisfies never
+    }
+  }
+
+  #applyObject(event: ObjectEvent<T>): void {
     const object = this.#takeIn(event.object)
     const key = keyOf(object)
     const known = this.store.get(key)
@@ -81,11 +101,6 @@ export class Replica<T extends KubeObject> {
     const changes = event.type === 'DELETED' ? this.#afterDelete(key, object, age) : this.#afterPut(key, object, age)
     this.#moveTo(object.metadata.resourceVersion)
     for (const change of changes) this.#tellAll(change)
-  }
-
-  /** Nothing happened to the resource up to this version. */
-  applyBookmark(version: string | undefined): void {
-    this.#moveTo(version)
   }
 
   #afterPut(key: string, object: T, age: number | undefined): readonly Change<T>[] {
