@@ -91,6 +91,7 @@ t.test('5. with another authority in a bundle somebody may serve with it, so the
   t.equal(plan({ stored: { next: one }, bundles: [bundle(one), bundle(one, two)] }).kind, 'wait')
   const previous = { cert: two.cert, retireAt: now + 1 }
   t.equal(plan({ stored: { next: one, previous }, bundles: [bundle(one, two)] }).kind, 'wait')
+  t.equal(plan({ stored: { current: two, next: one }, bundles: [] }).kind, 'wait')
 })
 
 t.test('6. former authorities are retired when all they signed has expired, and are not published again', async (t) => {
