@@ -43,8 +43,8 @@ export function createValidate(dependencies: ValidateDependencies): Validate {
 
   return async function validate(request, deadline) {
     // Finalizers must come off whatever the object looks like.
-    if (request.oldObject?.metadata.deletionTimestamp !== undefined) return { kind: 'allowed' }
-    const problems = shapeProblems(judgement, request)
+    const isGoing = request.oldObject?.metadata.deletionTimestamp !== undefined
+    const problems = isGoing ? [] : shapeProblems(judgement, request)
     if (problems.length > 0) return invalid(problems, request)
 
     const config = dependencies.config()

@@ -13,8 +13,9 @@ export interface NamespaceView {
  * Judges one change by every rule that applies, and returns all findings in the order of the table.
  *
  * A rule's mode comes from the configuration, which a namespace label can only lower, and never for integrity rules or
- * locked namespaces. An object that is being deleted is not judged on UPDATE: its finalizers must come off. On UPDATE a
- * state violation that the old object had too is a warning. A rule that throws counts as violated, and hides no other.
+ * locked namespaces. An UPDATE of an object that is being deleted is judged by the integrity rules about changes alone:
+ * its finalizers must come off. On UPDATE a state violation that the old object had too is a warning. A rule that throws
+ * counts as violated, and hides no other.
  */
 export function evaluate(
   subject: Subject,
@@ -22,8 +23,10 @@ export function evaluate(
   namespace: NamespaceView,
   rules: readonly Rule[] = allRules,
 ): Finding[] {
-  if (subject.operation === 'UPDATE' && isBeingDeleted(subject)) return []
-  return rules.filter((rule) => applies(rule, subject)).flatMap((rule) => judge(rule, subject, context, namespace))
+  const isGoing = subject.operation === 'UPDATE' && isBeingDeleted(subject)
+  return rules
+    .filter((rule) => applies(rule, subject) && (!isGoing || guardsTheGoing(rule)))
+    .flatMap((rule) => judge(rule, subject, context, namespace))
 }
 
 /** The mode that the configuration gives a rule: its own id first, then the longest family, then the default. */
@@ -55,6 +58,15 @@ function judge(rule: Rule, subject: Subject, context: RuleContext, namespace: Na
     if (mode !== configured) return { ...finding, mode: own as Finding['mode'], lowered: 'namespace' }
     return { ...finding, mode: own as Finding['mode'] }
   })
+}
+
+/**
+ * Finalizers must come off an object that is being deleted whatever it looks like. But a Pod may take as long to go as its
+ * author likes, and until then it must not slip out of its NetworkPolicy: what nobody but the controllers may change,
+ * nobody else may change then.
+ */
+function guardsTheGoing({ integrity, judges }: Rule): boolean {
+  return integrity && judges === 'change'
 }
 
 function isBeingDeleted({ object, oldObject }: Subject): boolean {

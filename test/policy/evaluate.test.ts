@@ -106,9 +106,11 @@ t.test('a violation can be softer than its rule, and no harder', async (t) => {
   t.same(modesOf(given, [soft('audit')]), ['audit'])
 })
 
-t.test('an object that is being deleted may be updated whatever the rules say', async (t) => {
+t.test('of an object that is being deleted, only what nobody may change is judged', async (t) => {
   const dying = claim({}, { deletionTimestamp: '2026-01-01T00:00:00Z' })
-  t.same(modesOf(subject('SandboxClaim', dying, { oldObject: dying }), [rule()]), [])
+  const leaving = subject('SandboxClaim', dying, { oldObject: dying })
+  t.same(modesOf(leaving, [rule(), rule({ judges: 'change' }), rule({ integrity: true })]), [])
+  t.same(modesOf(leaving, [rule({ judges: 'change', integrity: true })]), ['enforce'])
   t.same(modesOf(subject('SandboxClaim', dying, { operation: 'DELETE' }), [rule({ on: ['DELETE'] })]), ['enforce'])
   const forged = subject('SandboxClaim', dying, { oldObject: claim() })
   t.same(

@@ -25,18 +25,23 @@ const pool = {
 }
 const withEnv = claim({ spec: { warmPoolRef: { name: 'pool' }, env: [{ name: 'A', value: '1' }] } })
 
-t.test('an update of an object that is being deleted is allowed, whatever it breaks', async (t) => {
-  const gate = buildGate({ judgement: { ...realJudgement, evaluate: () => [refusal] } })
-  const metadata = { name: 'c', namespace: 'ns', deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['x/y'] }
-  const leaving = { operation: 'UPDATE', oldObject: { ...withEnv, metadata } }
-  t.strictSame(await gate.ask(claims, created({ metadata: { name: 'c' } }, leaving)), { uid: 'u-1', allowed: true })
-  const forged = { operation: 'UPDATE', oldObject: withEnv }
-  t.match(
-    await gate.ask(claims, created({ ...withEnv, metadata }, forged)),
-    { allowed: false },
-    'a forged timestamp does not help',
-  )
-  t.match(await gate.ask(claims, created({ ...withEnv, metadata })), { allowed: false }, 'nor does it at creation')
+t.test('finalizers come off an object that is being deleted, whatever it breaks', async (t) => {
+  const gate = buildGate({ facts: fixedFacts({ template: { kind: 'found', value: python } }) })
+  const going = { deletionTimestamp: '2026-01-01T00:00:00Z', finalizers: ['x/y'] }
+  const dying = { ...withEnv, metadata: { ...withEnv.metadata, ...going } }
+  const leaving = { ...dying, metadata: { ...dying.metadata, finalizers: [] } }
+  t.match(await gate.ask(claims, created(leaving, { operation: 'UPDATE', oldObject: dying })), { allowed: true })
+  const forged = {
+    operation: 'UPDATE',
+    oldObject: { ...dying, metadata: withEnv.metadata, spec: { warmPoolRef: { name: 'pool' } } },
+  }
+  t.match(await gate.ask(claims, created(leaving, forged)), { allowed: false }, 'a forged timestamp does not help')
+  t.match(await gate.ask(claims, created(dying)), { allowed: false }, 'nor does it at creation')
+
+  const stamped = { ...dying, metadata: { ...dying.metadata, annotations: { 'sandgate.dev/requested-by': 'jane' } } }
+  const restamped = { ...dying, metadata: { ...dying.metadata, annotations: { 'sandgate.dev/requested-by': 'bob' } } }
+  const answer = await gate.ask(claims, created(restamped, { operation: 'UPDATE', oldObject: stamped }))
+  t.match(answer, { allowed: false, status: { message: /claim\/reserved-keys/ } }, 'integrity holds to the end')
 })
 
 t.test(
