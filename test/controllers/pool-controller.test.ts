@@ -41,6 +41,42 @@ t.test(
   },
 )
 
+t.test('less stock is published at once, however short ago the last status was written', async (t) => {
+  const { world, pool } = await aFullPool(t, aSet())
+  const [first, next] = world.stock()
+  await world.claim(first!)
+  await world.settle(15)
+  t.match(world.stored(pool).status, { availableReplicas: 2 })
+  await world.claim(next!)
+  await world.settle(15)
+  t.match(world.stored(pool).status, { availableReplicas: 1 })
+})
+
+t.test('a pool that fills writes its status a few times, not for each sandbox', async (t) => {
+  const world = await aWorld(t)
+  const pool = await world.createPool(aWarmPool({ replicas: 40 }))
+  await world.settle()
+  for (const sandbox of world.stock()) {
+    await world.makeReady(sandbox)
+    await world.settle(15)
+  }
+  await world.settle()
+  t.match(world.stored(pool).status, { readyReplicas: 40 })
+  t.ok(world.api.count('patch', 'sandboxwarmpools') <= 6)
+})
+
+t.test('a status that was written is not written again because its cache lags', async (t) => {
+  const { world } = await aFullPool(t, aWarmPool())
+  world.informers.warmPools.pause()
+  const { namespace = '', name = '' } = world.stock()[0]!.metadata
+  const suspend = { spec: { operatingMode: 'Suspended' } }
+  await world.api.patch(sandboxKind, { namespace, name }, suspend, { type: 'merge' })
+  await world.settle()
+  const before = world.api.count('patch', 'sandboxwarmpools')
+  await world.settle(30 * minute)
+  t.equal(world.api.count('patch', 'sandboxwarmpools'), before)
+})
+
 t.test('a pool at rest writes nothing', async (t) => {
   const { world } = await aFullPool(t, aWarmPool())
   const before = world.api.calls.length
@@ -119,6 +155,19 @@ t.test('refilling yields to claims that wait, for at most two seconds', async (t
   t.equal(world.stock().length, 3)
 })
 
+t.test('what is missing after the wait is made in one pass, planned on what is missing then', async (t) => {
+  const { world } = await aFullPool(t, aWarmPool())
+  world.claimsWaiting = 1
+  for (const sandbox of world.stock()) {
+    await world.claim(sandbox)
+    await world.settle(50)
+  }
+  world.claimsWaiting = 0
+  const before = world.events.length
+  await world.settle(100)
+  t.match(world.events.slice(before), ['Normal SandboxesCreated Created 3 sandboxes.'])
+})
+
 t.test('the refill rate holds over time', async (t) => {
   const world = await aWorld(t)
   world.config = { ...world.config, pools: { ...world.config.pools, maxRefillPerSecond: 2 } }
@@ -160,4 +209,5 @@ t.test('a pool of the same name, made anew, neither counts nor removes its prede
   await world.settle()
   t.equal(world.stock().length, 2)
   t.ok(world.stock().some(({ metadata }) => metadata.uid === old?.metadata.uid))
+  t.notOk(world.events.some((event) => event.includes('UnprovenSandbox')))
 })

@@ -1,7 +1,7 @@
 import t from 'tap'
 import { verifyOrigin } from '../../src/planning/origin.ts'
 import { kubeError } from '../support/memory-api.ts'
-import { aWarmPool, minute, second } from '../support/pool-fixtures.ts'
+import { aSet, aWarmPool, minute, second } from '../support/pool-fixtures.ts'
 import { aWorld, aFullPool, conditionOf } from '../support/pool-world.ts'
 
 t.test('with a watch that shows nothing there are never more than replicas sandboxes', async (t) => {
@@ -30,6 +30,19 @@ t.test('case 8: a delete that fails is repeated, and its sandbox is not counted 
   t.equal(failures, 2)
   t.equal(world.stock().length, 2)
   t.same(new Set(available.slice(1)), new Set([2]))
+})
+
+t.test('a removal that fails makes room for nothing', async (t) => {
+  const { world, pool } = await aFullPool(t, aSet({ replicas: 3, updateStrategy: { maxUnavailable: 3 } }))
+  world.api.fault = ({ verb }) => (verb === 'delete' ? kubeError('ServerError') : undefined)
+  await world.patchPool(pool, { spec: { template: { spec: { containers: [{ name: 'main', image: 'python:4' }] } } } })
+  await world.settle(minute)
+  t.equal(world.stock().length, 3)
+  world.api.fault = () => undefined
+  await world.settle(2 * minute)
+  t.equal(world.stock().length, 3)
+  await world.makeAllReady()
+  t.match(world.stored(pool).status, { updatedAvailableReplicas: 3 })
 })
 
 t.test('case 9: a watch that is faster than the reply neither stalls the pool nor makes one too many', async (t) => {
@@ -97,6 +110,8 @@ t.test('an expectation that does not come true is resolved by a live list after 
   t.equal(world.stock().length, 0, 'not repeated when it is no longer wanted')
   await world.settle(16 * minute)
   t.equal(world.api.count('list', 'sandboxes'), 1)
+  await world.settle(40 * minute)
+  t.equal(world.api.count('list', 'sandboxes'), 1, 'once and for all')
   await world.scale(pool, 2)
   await world.settle()
   t.equal(world.stock().length, 2)

@@ -1,9 +1,9 @@
 import t from 'tap'
-import { cleanHistory } from '../../src/planning/pool-history.ts'
+import { afterCreate, afterRefusal, cleanHistory } from '../../src/planning/pool-history.ts'
 import { planPool } from '../../src/planning/plan-pool.ts'
 import { isUrgent, poolStatus, statusPatch, type PoolStatus } from '../../src/planning/pool-status.ts'
 import type { PoolView } from '../../src/planning/pool-view.ts'
-import { aSet, aWarmPool, member, members, minute, noon, recipeFor, viewOf } from '../support/pool-fixtures.ts'
+import { aSet, aWarmPool, member, members, minute, noon, recipeFor, second, viewOf } from '../support/pool-fixtures.ts'
 
 const recipe = recipeFor(aWarmPool())
 
@@ -51,6 +51,17 @@ t.test('a refusal met in the middle of a pass can be told afterwards', async (t)
     status.conditions?.find(({ type }) => type === 'Progressing'),
     { status: 'False', reason: 'QuotaExceeded' },
   )
+})
+
+t.test('each refusal in a row waits longer, up to five minutes, until a create goes well', async (t) => {
+  const complaint = { reason: 'QuotaExceeded', message: 'small' }
+  let history = afterRefusal(cleanHistory, complaint, noon)
+  t.equal(history.refusal?.retryAt, noon + second)
+  history = afterRefusal(history, complaint, noon)
+  t.equal(history.refusal?.retryAt, noon + 2 * second)
+  for (let i = 0; i < 20; i++) history = afterRefusal(history, complaint, noon)
+  t.equal(history.refusal?.retryAt, noon + 5 * minute)
+  t.same(afterCreate(history), cleanHistory)
 })
 
 t.test('without its template a set keeps the revision it has published', async (t) => {
