@@ -42,7 +42,7 @@ export function createValidate(dependencies: ValidateDependencies): Validate {
   const { judgement, facts, clock, serverClockOffsetMs } = dependencies
 
   return async function validate(request, deadline) {
-    // Finalizers must come off whatever the object looks like.
+    // Finalizers must come off whatever the object looks like; integrity, which still holds, needs no facts at an update.
     const isGoing = request.oldObject?.metadata.deletionTimestamp !== undefined
     const problems = isGoing ? [] : shapeProblems(judgement, request)
     if (problems.length > 0) return invalid(problems, request)
@@ -55,7 +55,7 @@ export function createValidate(dependencies: ValidateDependencies): Validate {
         { now: clock.now() + serverClockOffsetMs(), config, facts: known },
         { labels: namespaceLabels },
       )
-    const surroundings = await facts.gather(subject, deadline)
+    const surroundings = isGoing ? nothingKnown : await facts.gather(subject, deadline)
     let findings = judge(surroundings)
     if (surroundings.mayBeOld && findings.some(isRefusal)) {
       findings = judge(await facts.confirm(subject, surroundings, deadline))
@@ -65,6 +65,8 @@ export function createValidate(dependencies: ValidateDependencies): Validate {
     return verdict
   }
 }
+
+const nothingKnown: Surroundings = { facts: {}, namespaceLabels: {}, mayBeOld: false }
 
 const isRefusal = ({ mode }: Finding): boolean => mode === 'enforce'
 

@@ -18,7 +18,8 @@ export interface BlueprintView {
 
 /** The blueprint of an object, so that a rule about Pods and volumes is written once for all kinds. */
 export function blueprintOf(object: WithBlueprint): BlueprintView {
-  const { spec } = object
+  // An object that was stored under another schema may have no spec, and its finalizers must come off all the same.
+  const spec = object.spec ?? {}
   const [path, template] =
     'podTemplate' in spec
       ? (['spec.podTemplate', spec.podTemplate] as const)

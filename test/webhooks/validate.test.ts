@@ -31,6 +31,9 @@ t.test('finalizers come off an object that is being deleted, whatever it breaks'
   const dying = { ...withEnv, metadata: { ...withEnv.metadata, ...going } }
   const leaving = { ...dying, metadata: { ...dying.metadata, finalizers: [] } }
   t.match(await gate.ask(claims, created(leaving, { operation: 'UPDATE', oldObject: dying })), { allowed: true })
+  const misshapen = { operation: 'UPDATE', oldObject: { ...dying, spec: null } }
+  const real = buildGate({ facts: buildFacts().facts })
+  t.match(await real.ask(claims, created({ ...leaving, spec: null } as never, misshapen)), { allowed: true })
   const forged = {
     operation: 'UPDATE',
     oldObject: { ...dying, metadata: withEnv.metadata, spec: { warmPoolRef: { name: 'pool' } } },
