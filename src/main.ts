@@ -1,10 +1,11 @@
 #!/usr/bin/env node
 import { CommandError, exitCodes, type Command } from './cli/command.ts'
+import { checkCommand } from './cli/check.ts'
 import { manifestsCommand } from './cli/manifests-command.ts'
 import { serveCommand } from './cli/serve.ts'
 import { versionCommand } from './cli/version.ts'
 
-const commands: readonly Command[] = [serveCommand, manifestsCommand, versionCommand]
+const commands: readonly Command[] = [serveCommand, checkCommand, manifestsCommand, versionCommand]
 
 function usage(): string {
   const width = Math.max(...commands.map(({ name }) => name.length))

@@ -30,12 +30,37 @@ export function parseFlags<const O extends ParseArgsOptionsConfig>(
   args: readonly string[],
   options: O,
 ) {
+  return parseArguments(command, args, options, false).values
+}
+
+/** {@link parseFlags} for a command that also takes arguments which are not flags. */
+export function parseArguments<const O extends ParseArgsOptionsConfig>(
+  command: string,
+  args: readonly string[],
+  options: O,
+  allowPositionals = true,
+) {
   try {
-    return parseArgs({ args: [...args], options, strict: true, allowPositionals: false }).values
+    return parseArgs({ args: [...args], options, strict: true, allowPositionals })
   } catch (error) {
     const problem = error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error)
     throw new CommandError(`${problem}. See 'sandgate ${command} --help'.`, exitCodes.usage, error)
   }
+}
+
+/** A flag that takes one of a few words. */
+export function choiceFlag<const C extends string>(
+  command: string,
+  flag: string,
+  value: string,
+  choices: readonly C[],
+): C {
+  const chosen = choices.find((choice) => choice === value)
+  if (chosen !== undefined) return chosen
+  throw new CommandError(
+    `--${flag} takes one of ${choices.join(', ')}, not '${value}'. See 'sandgate ${command} --help'.`,
+    exitCodes.usage,
+  )
 }
 
 /** A port flag: 0 to 65535. */
