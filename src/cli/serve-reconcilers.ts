@@ -38,7 +38,11 @@ export async function createReconcilers(context: ServeContext, signal: AbortSign
     client: fencedClient(client, () => election.canWrite()),
     informers: caches.informers,
     config: () => configuration.current,
-    onConfigChange: (listener) => configuration.onChange(listener),
+    onConfigChange: (listener) => {
+      configuration.onChange(listener)
+      // What was judged by other keys is judged again too.
+      keyring.onChange(listener)
+    },
     originKeys: () => keyring.keys(),
     clock,
     log,

@@ -12,7 +12,6 @@ import { implicitTemplate } from './blueprint.ts'
 
 export type Pool = SandboxWarmPool | SandboxSet
 
-export const poolKinds = [sandboxWarmPoolKind, sandboxSetKind] as const
 export type PoolKind = 'SandboxWarmPool' | 'SandboxSet'
 
 /** Told by the spec: objects from a list do not bear their kind. */
