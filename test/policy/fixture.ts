@@ -29,6 +29,8 @@ export interface Fixture {
   readonly rule: string
   readonly verdict: 'allow' | 'deny'
   readonly header: Header
+  /** The file's manifests: companions, for an UPDATE the object as it was, and last the subject. */
+  readonly documents: readonly KubeObject[]
   readonly subject: Subject
   readonly context: RuleContext
 }
@@ -69,6 +71,7 @@ function loadFixture(path: string): Fixture {
     rule: `${family}/${name}`,
     verdict: verdict as 'allow' | 'deny',
     header,
+    documents,
     subject,
     context: { now, config, facts },
   }
