@@ -15,7 +15,7 @@ type IsFresh = ReturnType<typeof freshnessJudge>
 
 /** The candidates of all pools, judged by what the caches say of their pools and templates, and judged again when that changes. */
 export function createCandidates(deps: ControllerDependencies): Candidates {
-  const { sandboxes, warmPools, sets, templates } = deps.informers
+  const { sandboxes, warmPools, sets, templates, pods } = deps.informers
   const verify = originVerifier(deps.originKeys)
   const judges = rememberedJudges(deps)
 
@@ -26,7 +26,7 @@ export function createCandidates(deps: ControllerDependencies): Candidates {
     const isProven = verify(sandbox, poolUid) === 'valid'
     const isFresh = judges.of(pool)({ sandbox, isOrphan: false })
     const now = deps.clock.now() + deps.client.serverClockOffsetMs()
-    const worth = candidateWorth(sandbox, pool, { isProven, isFresh }, now)
+    const worth = candidateWorth(sandbox, pool, { isProven, isFresh, hasOwnPod: hasOwnPod(sandbox, deps) }, now)
     return worth && { poolUid, worth }
   }
   const poolOf = (sandbox: Sandbox): Pool | undefined => {
@@ -50,10 +50,25 @@ export function createCandidates(deps: ControllerDependencies): Candidates {
     for (const pool of warmPools.store.indexed(indexes.template, keyOf(object))) reappraise(pool)
     for (const set of sets.store.indexed(indexes.template, keyOf(object))) reappraise(set)
   })
+  pods.onChange((change) => {
+    if (change.kind === 'updated' && change.object.metadata.uid === change.previous.metadata.uid) return
+    const sandbox = sandboxes.store.get(keyOf(change.object))
+    if (sandbox) candidates.reappraise([sandbox])
+  })
   deps.onConfigChange(() => {
     for (const pool of [...warmPools.store.values(), ...sets.store.values()]) reappraise(pool)
   })
   return candidates
+}
+
+/**
+ * An owner reference proves nothing, since anyone can write one: the Pod of a candidate is the one whose UID the Sandbox
+ * controller recorded. Another implementation records none, so with it this check is left out.
+ */
+function hasOwnPod({ metadata, status }: Sandbox, { informers, config }: ControllerDependencies): boolean {
+  if (config().sandboxes.controller === 'external') return true
+  const pod = informers.pods.store.get(`${metadata.namespace}/${metadata.name}`)
+  return status?.podUID !== undefined && (pod === undefined || pod.metadata.uid === status.podUID)
 }
 
 /** A judge is made anew when the pool's spec, its template or the configuration has changed: not for each sandbox. */

@@ -25,12 +25,12 @@ export class Candidates {
     sandboxes.onChange((change) => this.#follow(change))
   }
 
-  /** Calls back when a pool has a sandbox to hand out that it did not have before. */
+  /** Calls back for each sandbox that a pool can hand out and could not before. */
   onAvailable(listener: (poolUid: string) => void): void {
     this.#listeners.push(listener)
   }
 
-  /** The best of the pool that `isUsable` lets through; what it does not is put aside until it changes. */
+  /** The best of the pool that `isUsable` lets through; what it does not, which is for good, is no candidate any more. */
   best(poolUid: string, isUsable: (sandbox: Sandbox) => boolean): Stock {
     const stock = this.#stocks.get(poolUid)
     for (;;) {
@@ -46,23 +46,25 @@ export class Candidates {
   }
 
   take(sandbox: Sandbox): void {
-    const uid = uidOf(sandbox)
-    this.#remove(uid)
-    this.#taken.set(uid, Infinity)
+    this.#hide(uidOf(sandbox), sandbox, Infinity)
   }
 
   /** The adoption was answered with `sandbox`: older news about it is no longer listened to. */
   adopted(sandbox: Sandbox): void {
-    const current = this.#store.get(keyOf(sandbox))
-    this.#taken.set(uidOf(sandbox), versionOf(sandbox))
-    if (current?.metadata.uid === sandbox.metadata.uid && current) this.#settle(current)
+    this.#hide(uidOf(sandbox), sandbox, versionOf(sandbox))
   }
 
   /** The claim did not get it after all: back into stock, as the cache shows it now. */
   giveBack(sandbox: Sandbox): void {
     this.#taken.delete(uidOf(sandbox))
-    const current = this.#store.get(keyOf(sandbox))
-    if (current?.metadata.uid === sandbox.metadata.uid && current) this.#place(current)
+    const current = this.#cached(sandbox)
+    if (current) this.#place(current)
+  }
+
+  /** Gives back everything that was taken. */
+  releaseAll(): void {
+    this.#taken.clear()
+    this.reappraise(this.#store.values())
   }
 
   /** Still the pool's, at a version newer than the cache may have: into stock as it was read. */
@@ -73,9 +75,8 @@ export class Candidates {
 
   /** Gone, or somebody else's at the version of `current`: older news about it is no longer listened to. */
   drop(sandbox: Sandbox, current: Sandbox | undefined): void {
-    this.#remove(uidOf(sandbox))
     const isSame = current?.metadata.uid === sandbox.metadata.uid
-    this.#taken.set(uidOf(sandbox), isSame && current ? versionOf(current) : Infinity)
+    this.#hide(uidOf(sandbox), sandbox, isSame && current ? versionOf(current) : Infinity)
   }
 
   /** Judges sandboxes again, after something they are judged by has changed. */
@@ -93,6 +94,20 @@ export class Candidates {
     this.#place(change.object)
   }
 
+  /** Out of stock until the cache shows this version, or that it has gone. If the cache has seen it go, nothing is left to hide. */
+  #hide(uid: string, sandbox: Sandbox, untilVersion: number): void {
+    this.#remove(uid)
+    const current = this.#cached(sandbox)
+    if (current) this.#taken.set(uid, untilVersion)
+    else this.#taken.delete(uid)
+    if (current) this.#settle(current)
+  }
+
+  #cached(sandbox: Sandbox): Sandbox | undefined {
+    const current = this.#store.get(keyOf(sandbox))
+    return current?.metadata.uid === sandbox.metadata.uid ? current : undefined
+  }
+
   /** A taken sandbox is remembered until the cache shows it as its claim's. */
   #settle(sandbox: Sandbox): void {
     const adoptedAt = this.#taken.get(uidOf(sandbox))
@@ -107,11 +122,9 @@ export class Candidates {
     if (!appraisal) return
     const { poolUid, worth } = appraisal
     const stock = this.#stocks.get(poolUid) ?? new PoolStock()
-    const wasShort = stock.best().kind !== 'candidate'
     this.#stocks.set(poolUid, stock)
     this.#poolOf.set(uid, poolUid)
-    stock.put({ sandbox, worth })
-    if (wasShort && stock.best().kind === 'candidate') for (const listener of this.#listeners) listener(poolUid)
+    if (stock.put({ sandbox, worth })) for (const listener of this.#listeners) listener(poolUid)
   }
 
   #remove(uid: string): void {

@@ -2,10 +2,18 @@ import type { Sandbox, SandboxClaim } from '../api/kinds.ts'
 import { controllerOf } from '../kube/object.ts'
 import { Answers } from '../runtime/answers.ts'
 
-/** A write whose reply was lost: repeated as it was until its outcome is definite. */
-export type InFlight =
+/** A write for one claim, as it was or will be sent. */
+export type ClaimWrite =
   | { readonly kind: 'adopt'; readonly sandbox: Sandbox; readonly patch: Record<string, unknown> }
   | { readonly kind: 'create'; readonly sandbox: Sandbox }
+
+/** A write whose outcome is unknown: repeated as it was until that is definite. */
+export interface OpenWrite {
+  readonly claimUid: string
+  readonly write: ClaimWrite
+  /** How often its reply has been lost. */
+  readonly losses: number
+}
 
 /** How long an answer is believed that the cache does not show; after that a live read decides. */
 const answerTrustMs = 10_000
@@ -13,11 +21,13 @@ const answerTrustMs = 10_000
 /** What the claim controller knows from its own writes, ahead of its caches. Lost with the process, without harm. */
 export class ClaimMemory {
   readonly claims = new Answers<SandboxClaim>()
+  /** By the claim's key, which is worked on by one pass at a time. */
+  readonly openWrites = new Map<string, OpenWrite>()
   readonly #sandboxes = new Answers<Sandbox>()
   /** Sandbox UIDs by the UID of the claim that they were bound to or made for. */
   readonly #boundTo = new Map<string, string>()
-  /** By claim UID. */
-  readonly inFlight = new Map<string, InFlight>()
+  /** What was last said about a claim's violations, by claim UID. */
+  readonly #told = new Map<string, string>()
 
   /** Remembers the server's answer about a claim's sandbox. */
   remember(claimUid: string, sandbox: Sandbox, now: number): void {
@@ -25,21 +35,29 @@ export class ClaimMemory {
     if (sandbox.metadata.uid !== undefined) this.#boundTo.set(claimUid, sandbox.metadata.uid)
   }
 
-  /** The cached sandboxes of a claim, brought up to date with our answers, and one the cache does not show yet. */
-  owned(claimUid: string, cached: readonly Sandbox[], now: number): Sandbox[] {
+  /**
+   * The cached sandboxes of a claim, brought up to date with our answers, and the one that the cache does not show yet:
+   * `doubtful` when it should have done so long ago.
+   */
+  owned(claimUid: string, cached: readonly Sandbox[], now: number): { sandboxes: Sandbox[]; doubtful?: Sandbox } {
     const sandboxes = cached.map((sandbox) => this.#sandboxes.newest(sandbox))
     const uid = this.#boundTo.get(claimUid)
-    if (uid === undefined) return sandboxes
-    const answer = this.#sandboxes.about(uid, now)
-    if (answer === undefined || sandboxes.some((sandbox) => sandbox.metadata.uid === uid)) {
-      this.#boundTo.delete(claimUid)
-    } else if (answer.ageMs > answerTrustMs) {
-      this.#boundTo.delete(claimUid)
-      this.#sandboxes.forget(uid)
-    } else {
-      sandboxes.push(answer.object)
+    const answer = uid === undefined ? undefined : this.#sandboxes.about(uid, now)
+    const isShown = sandboxes.some((sandbox) => sandbox.metadata.uid === uid)
+    if (answer === undefined || isShown) this.#boundTo.delete(claimUid)
+    else sandboxes.push(answer.object)
+    const isDoubtful = answer !== undefined && !isShown && answer.ageMs > answerTrustMs
+    return {
+      sandboxes: sandboxes.filter((sandbox) => controllerOf(sandbox)?.uid === claimUid),
+      ...(isDoubtful && { doubtful: answer.object }),
     }
-    return sandboxes.filter((sandbox) => controllerOf(sandbox)?.uid === claimUid)
+  }
+
+  /** True when this was not the last thing said about the claim's violations. */
+  isNews(claimUid: string, text: string): boolean {
+    if ((this.#told.get(claimUid) ?? '') === text) return false
+    this.#told.set(claimUid, text)
+    return true
   }
 
   forgetSandbox(uid: string): void {
@@ -48,7 +66,14 @@ export class ClaimMemory {
 
   forgetClaim(uid: string): void {
     this.claims.forget(uid)
+    this.#sandboxes.forget(this.#boundTo.get(uid) ?? '')
     this.#boundTo.delete(uid)
-    this.inFlight.delete(uid)
+    this.#told.delete(uid)
+  }
+
+  clear(): void {
+    this.claims.clear()
+    this.#sandboxes.clear()
+    for (const map of [this.#boundTo, this.openWrites, this.#told]) map.clear()
   }
 }

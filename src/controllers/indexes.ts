@@ -1,3 +1,4 @@
+import { nameHash } from '../api/hash.ts'
 import { controllerOf, type KubeObject } from '../kube/object.ts'
 import type { Sandbox, SandboxClaim, SandboxSet, SandboxWarmPool } from '../api/kinds.ts'
 import { labels } from '../api/vocabulary.ts'
@@ -17,6 +18,10 @@ export const indexes = {
   claimPool: 'claimPool',
   /** Object UID. */
   uid: 'uid',
+  /** Namespace of a claim. */
+  namespace: 'namespace',
+  /** `namespace/<hash of the name>` of Sandboxes. */
+  nameHash: 'nameHash',
 } as const
 
 const byLabel =
@@ -36,10 +41,12 @@ export const sandboxIndexes: Record<string, IndexFunction<Sandbox>> = {
   [indexes.controllerUid]: byController,
   [indexes.pool]: byLabel(labels.warmPool),
   [indexes.templateRefHash]: byLabel(labels.templateRefHash),
+  [indexes.nameHash]: ({ metadata: { namespace = '', name = '' } }) => [`${namespace}/${nameHash(name)}`],
 }
 
 export const claimIndexes: Record<string, IndexFunction<SandboxClaim>> = {
   [indexes.uid]: (claim) => (claim.metadata.uid ? [claim.metadata.uid] : []),
+  [indexes.namespace]: ({ metadata }) => [metadata.namespace ?? ''],
   [indexes.claimPool]: (claim) => [
     `${claim.metadata.namespace}/${claim.spec.warmPoolRef.kind ?? 'SandboxWarmPool'}/${claim.spec.warmPoolRef.name}`,
   ],

@@ -1,7 +1,7 @@
 import type { Sandbox } from '../api/kinds.ts'
 import { annotations, conditionTypes } from '../api/vocabulary.ts'
 import { findCondition } from '../planning/conditions.ts'
-import { launchTypeOf } from '../planning/plan-claim.ts'
+import { launchTypeOf } from '../planning/launch-type.ts'
 import type { ControllerDependencies } from './dependencies.ts'
 
 /** Transitions are recorded in whole seconds, and by the API server's clock as far as we know it. */

@@ -65,14 +65,17 @@ export function claimAnnotations(claim: SandboxClaim): Record<string, string> {
 
 /**
  * The patch that brings the Pod metadata of a bound sandbox in line with its template and claim, or undefined when it
- * is. Without a template, what the sandbox has stays and only the claim's own metadata is added.
+ * is. Without its template, what the sandbox has stays and only the claim's own metadata is added; so it is with another
+ * template, which the claim's pool may have come to refer to since.
  */
 export function metadataSyncPatch(
   claim: SandboxClaim,
   sandbox: Sandbox,
   template: SandboxTemplate | undefined,
 ): Record<string, unknown> | undefined {
-  const patch = podMetadataPatch(sandbox, podMetadata(claim, sandbox, template))
+  const isOwn =
+    template !== undefined && sandbox.metadata.labels?.[labels.templateRefHash] === nameHash(templateRefOf(template))
+  const patch = podMetadataPatch(sandbox, podMetadata(claim, sandbox, isOwn ? template : undefined))
   const isInLine = Object.keys(patch.labels).length === 0 && Object.keys(patch.annotations).length === 0
   if (isInLine) return undefined
   const { uid, resourceVersion } = sandbox.metadata

@@ -11,17 +11,19 @@ export interface Judgement {
   readonly isProven: boolean
   /** It is what its pool would make now. */
   readonly isFresh: boolean
+  /** The Pod of its name is the one that the Sandbox controller made for it, as far as that can be known. */
+  readonly hasOwnPod: boolean
 }
 
 /**
  * What the sandbox is worth to a claim on `pool`, or undefined when it must not be handed out: being deleted, ended,
- * suspended, without proof or marks, of another pool (by UID: one of the same name may be its successor), or stale in a
- * pool that recreates. Members of a SandboxSet are handed out only when they are Ready. `now` is in milliseconds.
+ * suspended, without proof or marks, with a Pod that is not its own, of another pool (by UID: one of the same name may be
+ * its successor), or stale in a pool that recreates. Members of a SandboxSet are handed out only when they are Ready. `now` is in milliseconds.
  */
 export function candidateWorth(
   sandbox: Sandbox,
   pool: Pool,
-  { isProven, isFresh }: Judgement,
+  { isProven, isFresh, hasOwnPod }: Judgement,
   now: number,
 ): Worth | undefined {
   const own = sandbox.metadata.labels ?? {}
@@ -37,11 +39,13 @@ export function candidateWorth(
   const isSet = isSandboxSet(pool)
   if (!isFresh && !isSet && pool.spec.updateStrategy?.type === 'Recreate') return undefined
   const state = memberState(sandbox, now)
+  const hasAddress = (sandbox.status?.podIPs?.length ?? 0) > 0
+  if (hasAddress && !hasOwnPod) return undefined
   switch (state) {
     case 'available':
       return isFresh || !isSet ? 'ready' : 'outdated'
     case 'creating':
-      return !isSet && (sandbox.status?.podIPs?.length ?? 0) > 0 ? 'addressed' : 'warming'
+      return !isSet && hasAddress ? 'addressed' : 'warming'
     case 'paused':
     case 'dead':
       return undefined

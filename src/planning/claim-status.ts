@@ -10,16 +10,15 @@ export interface NotReady {
   readonly message: string
 }
 
-/** The status of a claim that is bound to `sandbox`: its Ready and Finished mirrored, its name and addresses. */
+/**
+ * The status of a claim that is bound to `sandbox`: its Ready and Finished mirrored, its name and addresses. One that is
+ * being deleted is not ready any more, whatever it last said of itself.
+ */
 export function boundStatus(claim: SandboxClaim, sandbox: Sandbox, now: number): SandboxClaimStatus {
-  const ready = findCondition(sandbox.status?.conditions, conditionTypes.ready)
   const finished = findCondition(sandbox.status?.conditions, conditionTypes.finished)
   const conditions = setCondition(
     claim.status?.conditions,
-    readyCondition(
-      claim,
-      ready ?? { status: 'False', reason: claimReasons.sandboxNotReady, message: 'The sandbox has not reported yet.' },
-    ),
+    readyCondition(claim, forwardedReady(sandbox)),
     notBefore(claim, now),
   ).filter((condition) => condition.type !== conditionTypes.finished)
   // Mirrored with its own time: the claim's time to live after the end counts from there.
@@ -44,10 +43,27 @@ export function notReadyStatus(
   return { conditions: [...conditions], ...(options.keepSandbox && name !== undefined && { sandbox: { name } }) }
 }
 
-/** The merge patch that turns the claim's status into `wanted`, or undefined when they already agree. */
+/**
+ * The status of a claim that was over when its sandbox went, and keeps its name: not ready, without addresses. Undefined
+ * when it says so already.
+ */
+export function lostStatus(claim: SandboxClaim, now: number): SandboxClaimStatus | undefined {
+  const ready = findCondition(claim.status?.conditions, conditionTypes.ready)
+  const wasReady = ready?.status === 'True'
+  if (claim.status?.sandbox?.name === undefined || !(wasReady || claim.status.sandbox.podIPs)) return undefined
+  const missing = {
+    reason: claimReasons.sandboxMissing,
+    message: `Sandbox ${claim.status.sandbox.name} no longer exists.`,
+  }
+  return notReadyStatus(claim, wasReady || !ready ? missing : ready, now, { keepSandbox: true })
+}
+
+/** The merge patch that turns what we write of the claim's status into `wanted`; undefined when they already agree. */
 export function claimStatusPatch(claim: SandboxClaim, wanted: SandboxClaimStatus): object | undefined {
   const current = claim.status ?? {}
-  if (isDeepStrictEqual(current, wanted)) return undefined
+  const isSame =
+    isDeepStrictEqual(current.conditions, wanted.conditions) && isDeepStrictEqual(current.sandbox, wanted.sandbox)
+  if (isSame) return undefined
   return {
     metadata: { resourceVersion: claim.metadata.resourceVersion },
     status: {
@@ -59,6 +75,15 @@ export function claimStatusPatch(claim: SandboxClaim, wanted: SandboxClaimStatus
           : undefined,
     },
   }
+}
+
+function forwardedReady(sandbox: Sandbox): Pick<Condition, 'status' | 'reason' | 'message'> {
+  const ready = findCondition(sandbox.status?.conditions, conditionTypes.ready)
+  const reason = claimReasons.sandboxNotReady
+  if (!ready) return { status: 'False', reason, message: 'The sandbox has not reported yet.' }
+  const isGoing = sandbox.metadata.deletionTimestamp !== undefined
+  if (isGoing && ready.status === 'True') return { status: 'False', reason, message: 'The sandbox is being deleted.' }
+  return ready
 }
 
 function readyCondition(claim: SandboxClaim, ready: Pick<Condition, 'status' | 'reason' | 'message'>) {

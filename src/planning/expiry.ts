@@ -4,7 +4,8 @@ import { findCondition } from './conditions.ts'
 
 /**
  * When the claim expires, in milliseconds since the epoch: the earlier of `shutdownTime` and
- * `Finished.lastTransitionTime + ttlSecondsAfterFinished`; `undefined` when neither applies.
+ * `Finished.lastTransitionTime + ttlSecondsAfterFinished`; `undefined` when neither applies. A time that cannot be read
+ * never comes.
  */
 export function claimExpiry(claim: SandboxClaim): number | undefined {
   const { shutdownTime, ttlSecondsAfterFinished } = claim.spec.lifecycle ?? {}
@@ -14,5 +15,6 @@ export function claimExpiry(claim: SandboxClaim): number | undefined {
   if (ttlSecondsAfterFinished !== undefined && finished?.status === 'True') {
     deadlines.push(Date.parse(finished.lastTransitionTime) + ttlSecondsAfterFinished * 1000)
   }
-  return deadlines.length === 0 ? undefined : Math.min(...deadlines)
+  const readable = deadlines.filter((deadline) => !Number.isNaN(deadline))
+  return readable.length === 0 ? undefined : Math.min(...readable)
 }

@@ -6,11 +6,11 @@ import type { EnvVar, VolumeClaimTemplate } from '../api/schema.ts'
  * judged the claim before; here every entry that was let in replaces by name or is appended.
  */
 
-/** The PodSpec with the claim's variables; an entry without containerName goes to the first main container. */
+/** The PodSpec with the claim's variables; an entry whose containerName is absent or empty goes to the first main container. */
 export function injectEnv(spec: V1PodSpec, env: readonly EnvVar[]): V1PodSpec {
   if (env.length === 0) return spec
   const firstMain = spec.containers[0]?.name
-  const byContainer = Map.groupBy(env, (entry) => entry.containerName ?? firstMain)
+  const byContainer = Map.groupBy(env, (entry) => entry.containerName || firstMain)
   const withEnv = (container: V1Container): V1Container => {
     const added = byContainer.get(container.name)
     return added ? { ...container, env: mergeEnv(container.env ?? [], added) } : container

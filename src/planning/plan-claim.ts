@@ -1,68 +1,26 @@
-import type { Sandbox, SandboxClaim, SandboxClaimStatus, SandboxTemplate } from '../api/kinds.ts'
-import { claimReasons, conditionTypes, labels } from '../api/vocabulary.ts'
-import { controllerOf } from '../kube/object.ts'
-import type { Finding, Known, Pool } from '../policy/rule.ts'
+import type { Sandbox, SandboxClaim, SandboxTemplate } from '../api/kinds.ts'
+import { claimReasons, conditionTypes } from '../api/vocabulary.ts'
 import { metadataSyncPatch } from './adoption.ts'
-import { boundStatus, notReadyStatus } from './claim-status.ts'
+import { isOver, isPredecessors, isStaying, oldest } from './claim-ownership.ts'
+import { boundStatus, lostStatus, notReadyStatus, type NotReady } from './claim-status.ts'
+import { givingUp, missingReference, nameTaken, refusal } from './claim-troubles.ts'
+import { needsOwnBlueprint, type ClaimPlan, type ClaimView, type PublishPlan } from './claim-view.ts'
 import { findCondition } from './conditions.ts'
 import { claimExpiry } from './expiry.ts'
-import type { Stock } from './rank-candidates.ts'
-
-/** What a plan may ask to be read live before it is acted on. */
-export type Confirmation = 'named-sandbox' | 'pool-and-template' | 'sandbox-of-name'
-
-/** All that a decision about one claim rests on. */
-export interface ClaimView {
-  readonly claim: SandboxClaim | undefined
-  /** Sandboxes controlled by this claim's UID with a valid proof, our own latest answers included. */
-  readonly owned: readonly Sandbox[]
-  /** The Sandbox that the status names: found when it is among `owned`, missing only after a live read. */
-  readonly named: Known<Sandbox>
-  readonly pool: Known<Pool>
-  readonly template: Known<SandboxTemplate>
-  /** What enforced rules have against the claim, judged on `pool` and `template`. */
-  readonly refusals: readonly Finding[]
-  /** The pool member that an older controller assigned to this claim and did not hand over. */
-  readonly marked: Sandbox | undefined
-  readonly stock: Stock
-  /** The Sandbox that bears the claim's name, when it is not among `owned`. */
-  readonly ofName: Known<Sandbox>
-  /** What was read live in this pass. */
-  readonly confirmed: ReadonlySet<Confirmation>
-  readonly rebindAfterLoss: boolean
-}
-
-/** What to do next. After a step that is not final, the claim is looked at again in the same pass. */
-export type ClaimPlan =
-  | { readonly kind: 'done' }
-  | { readonly kind: 'wait'; readonly forMs: number; readonly because: string }
-  | { readonly kind: 'confirm'; readonly what: Confirmation }
-  /** Final unless `andGoOn`; `wakeInMs` is when to look again though nothing has changed. */
-  | {
-      readonly kind: 'publish'
-      readonly status: SandboxClaimStatus
-      readonly wakeInMs?: number
-      readonly andGoOn?: true
-      readonly event?: { readonly reason: string; readonly message: string }
-    }
-  | { readonly kind: 'delete-claim'; readonly propagation: 'Background' | 'Foreground' }
-  | {
-      readonly kind: 'delete-sandboxes'
-      readonly sandboxes: readonly Sandbox[]
-      readonly because: 'expired' | 'duplicate'
-    }
-  | { readonly kind: 'align'; readonly sandbox: Sandbox; readonly patch: Record<string, unknown> }
-  | { readonly kind: 'adopt'; readonly sandbox: Sandbox; readonly template: SandboxTemplate }
-  | { readonly kind: 'create'; readonly template: SandboxTemplate }
 
 /** Younger claims may be ahead of our caches: their pool may just not have arrived yet. */
 const certainAgeMs = 5_000
 /** How long a young claim waits for stock that has no address yet, and how often it looks. */
 const warmingPatienceMs = 2_000
 const warmingRecheckMs = 500
-/** Not Ready, and nothing but an event would change it: look again all the same. */
+/** So many lost races in one pass mean that the caches are behind; they get a moment to catch up. */
+const mostLostRaces = 5
+const contentionRecheckMs = 1_000
+/** Nothing but an event would change it: look again all the same. */
 const unsettledRecheckMs = 30_000
 const nameReleaseRecheckMs = 1_000
+/** Quota is freed by others at any moment, and nothing tells us. */
+const quotaRecheckMs = 10_000
 
 /**
  * The decision ladder of a claim. The first rung that holds decides; the numbers are those of the tests.
@@ -75,56 +33,56 @@ const nameReleaseRecheckMs = 1_000
  * 4. Refused by policy: say so, once judged on live objects.
  * 5. Assigned by an older controller: finish that adoption.
  * 6. Own env or volumes: no warm sandbox has them, so 9.
- * 7. Warm: take the best candidate.
+ * 7. Warm: take the best candidate. Too many races lost: say so, and look again.
  * 8. Candidates that have no address yet: a young claim waits a moment for them.
  * 9. Cold: make a sandbox of the claim's name.
+ *
+ * `now` is in milliseconds since the epoch, by the API server's clock. A claim that will expire is looked at exactly then.
  */
 export function planClaim(view: ClaimView, now: number): ClaimPlan {
   const { claim } = view
   if (claim === undefined || claim.metadata.deletionTimestamp !== undefined) return { kind: 'done' } // 0
+  if (view.doubtful) return { kind: 'confirm', what: 'own-sandbox', sandbox: view.doubtful }
   const expiry = claimExpiry(claim)
   if (expiry !== undefined && expiry <= now) return planExpired(claim, view, now) // 1
-  const plan = planLiving(claim, view, now)
-  return expiry === undefined ? plan : wakeBy(plan, expiry - now)
+  return wokenByExpiry(planLiving(claim, view, now), claim, now)
 }
 
 function planLiving(claim: SandboxClaim, view: ClaimView, now: number): ClaimPlan {
   if (view.owned.length > 0) return planBound(claim, view, now) // 2
-  if (isOver(claim)) return { kind: 'done' }
-  if (claim.status?.sandbox?.name !== undefined) return planLost(claim, view, now) // 2
+  if (isOver(claim)) return planOver(claim, view, now)
+  if (claim.status?.sandbox?.name !== undefined) return planLost(claim, view, now)
 
   const ageMs = now - Date.parse(claim.metadata.creationTimestamp ?? '')
-  const certain = view.confirmed.has('pool-and-template')
+  const isConfirmed = view.confirmed.has('pool-and-template')
   const missing = missingReference(claim, view)
   if (missing || view.pool.kind !== 'found' || view.template.kind !== 'found') {
     // 3
-    if (!certain && ageMs < certainAgeMs) {
+    if (ageMs < certainAgeMs) {
       return { kind: 'wait', forMs: certainAgeMs - ageMs, because: 'its pool or template may be about to appear' }
     }
-    if (!certain) return { kind: 'confirm', what: 'pool-and-template' }
-    if (!missing) return { kind: 'wait', forMs: nameReleaseRecheckMs, because: 'pool or template could not be read' }
-    return {
-      kind: 'publish',
-      status: notReadyStatus(claim, missing, now, { keepSandbox: false }),
-      wakeInMs: 2 * unsettledRecheckMs,
-    }
+    if (!missing || !isConfirmed) return confirmOnce(view, 'pool-and-template')
+    return notReady(claim, missing, now, 2 * unsettledRecheckMs)
   }
   if (view.refusals.length > 0) {
     // 4
-    if (!certain) return { kind: 'confirm', what: 'pool-and-template' }
-    return { kind: 'publish', status: notReadyStatus(claim, refusal(view.refusals), now, { keepSandbox: false }) }
+    const refused = refusal(view.refusals)
+    if (refused.reason === claimReasons.quotaExceeded) return notReady(claim, refused, now, quotaRecheckMs)
+    return isConfirmed ? notReady(claim, refused, now) : { kind: 'confirm', what: 'pool-and-template' }
   }
   const template = view.template.value
-  if (view.marked) return { kind: 'adopt', sandbox: view.marked, template } // 5
-  const needsOwnBlueprint = (claim.spec.env?.length ?? 0) > 0 || (claim.spec.volumeClaimTemplates?.length ?? 0) > 0
-  if (!needsOwnBlueprint) {
+  if (view.marked) return planAdoption(claim, view.marked, template, view, now) // 5
+  if (!needsOwnBlueprint(claim)) {
     // 6
-    if (view.stock.kind === 'candidate') return { kind: 'adopt', sandbox: view.stock.sandbox, template } // 7
+    if (view.stock.kind === 'candidate') return planAdoption(claim, view.stock.sandbox, template, view, now) // 7
     if (view.stock.kind === 'warming' && ageMs < warmingPatienceMs) {
-      return { kind: 'wait', forMs: warmingRecheckMs, because: 'its pool is about to have a sandbox with an address' } // 8
+      const because = 'its pool is about to have a sandbox with an address'
+      return { kind: 'wait', forMs: warmingRecheckMs, because, awaitsStock: true } // 8
     }
   }
-  return planCold(claim, view, template, now) // 9
+  const plan = planCold(claim, view, template, now) // 9
+  const isHeldUp = plan.kind === 'wait' || plan.kind === 'publish'
+  return isHeldUp && !needsOwnBlueprint(claim) ? { ...plan, awaitsStock: true } : plan
 }
 
 function planExpired(claim: SandboxClaim, view: ClaimView, now: number): ClaimPlan {
@@ -142,7 +100,7 @@ function planExpired(claim: SandboxClaim, view: ClaimView, now: number): ClaimPl
     case 'DeleteForeground':
       return { kind: 'delete-claim', propagation: 'Foreground' }
     case 'Retain': {
-      const living = view.owned.filter((sandbox) => sandbox.metadata.deletionTimestamp === undefined)
+      const living = view.owned.filter(isStaying)
       if (living.length > 0) return { kind: 'delete-sandboxes', sandboxes: living, because: 'expired' }
       if (claim.status?.sandbox === undefined) return { kind: 'done' }
       if (view.owned.length > 0) return { kind: 'wait', forMs: nameReleaseRecheckMs, because: 'its sandbox is going' }
@@ -156,23 +114,40 @@ function planExpired(claim: SandboxClaim, view: ClaimView, now: number): ClaimPl
 
 function planBound(claim: SandboxClaim, view: ClaimView, now: number): ClaimPlan {
   const named = claim.status?.sandbox?.name
-  const winner = view.owned.find((sandbox) => sandbox.metadata.name === named) ?? oldest(view.owned)
+  const staying = view.owned.filter(isStaying)
+  const winner =
+    view.owned.find((sandbox) => sandbox.metadata.name === named) ?? oldest(staying.length > 0 ? staying : view.owned)
   const isRenamed = named !== undefined && named !== winner.metadata.name
   if (isRenamed && view.named.kind !== 'missing') return confirmOnce(view, 'named-sandbox')
 
-  const template = view.template.kind === 'found' ? view.template.value : undefined
   const status = boundStatus(claim, winner, now)
-  const losers = view.owned.filter((sandbox) => sandbox !== winner && sandbox.metadata.deletionTimestamp === undefined)
-  if (losers.length > 0) {
-    // Whoever reads the status must never find a name that we are about to delete.
-    if (named !== winner.metadata.name) return { kind: 'publish', status, andGoOn: true }
-    return { kind: 'delete-sandboxes', sandboxes: losers, because: 'duplicate' }
+  const ready = findCondition(status.conditions, conditionTypes.ready)
+  const isGivingUp = givingUp.has(ready?.reason ?? '') && !view.confirmed.has('own-sandbox')
+  if (isGivingUp && findCondition(claim.status?.conditions, conditionTypes.ready)?.reason !== ready?.reason) {
+    return { kind: 'confirm', what: 'own-sandbox', sandbox: winner }
   }
-  const isGoing = winner.metadata.deletionTimestamp !== undefined
-  const patch = isGoing ? undefined : metadataSyncPatch(claim, winner, template)
-  if (patch) return { kind: 'align', sandbox: winner, patch }
-  const isReady = findCondition(status.conditions, conditionTypes.ready)?.status === 'True'
-  return { kind: 'publish', status, ...(!isReady && { wakeInMs: unsettledRecheckMs }) }
+  if (isStaying(winner)) {
+    const losers = staying.filter((sandbox) => sandbox !== winner)
+    if (losers.length > 0) {
+      // Whoever reads the status must never find a name that we are about to delete.
+      if (named !== winner.metadata.name) return { kind: 'publish', status, andGoOn: true }
+      return { kind: 'delete-sandboxes', sandboxes: losers, because: 'duplicate' }
+    }
+    // What the rules would not let in must not reach the Pod of a claim that was edited while the webhook was off.
+    const isAllowed = view.refusals.every((finding) => finding.claimReason !== claimReasons.invalidMetadata)
+    const template = view.template.kind === 'found' ? view.template.value : undefined
+    const patch = isAllowed ? metadataSyncPatch(claim, winner, template) : undefined
+    if (patch) return { kind: 'align', sandbox: winner, patch }
+  }
+  const isReady = ready?.status === 'True'
+  return { kind: 'publish', status, violations: view.refusals, ...(!isReady && { wakeInMs: unsettledRecheckMs }) }
+}
+
+/** The claim had its sandbox and is not bound again. What it still says about that sandbox must be true. */
+function planOver(claim: SandboxClaim, view: ClaimView, now: number): ClaimPlan {
+  const status = lostStatus(claim, now)
+  if (status === undefined) return { kind: 'done' }
+  return view.named.kind === 'missing' ? { kind: 'publish', status } : confirmOnce(view, 'named-sandbox')
 }
 
 /** The status names a sandbox that the caches do not show as ours. */
@@ -184,75 +159,58 @@ function planLost(claim: SandboxClaim, view: ClaimView, now: number): ClaimPlan 
   return { kind: 'publish', status, ...(view.rebindAfterLoss && { andGoOn: true }) }
 }
 
+function planAdoption(
+  claim: SandboxClaim,
+  sandbox: Sandbox,
+  template: SandboxTemplate,
+  view: ClaimView,
+  now: number,
+): ClaimPlan {
+  if (view.lostRaces < mostLostRaces) return { kind: 'adopt', sandbox, template }
+  const message = `Sandbox ${sandbox.metadata.name} and those before it changed just before they could be taken; trying again.`
+  return notReady(claim, { reason: claimReasons.adoptionConflict, message }, now, contentionRecheckMs)
+}
+
 function planCold(claim: SandboxClaim, view: ClaimView, template: SandboxTemplate, now: number): ClaimPlan {
-  if (view.ofName.kind === 'missing') return { kind: 'create', template }
+  if (view.exceededQuota !== undefined) {
+    const exceeded = { reason: claimReasons.quotaExceeded, message: view.exceededQuota }
+    return notReady(claim, exceeded, now, quotaRecheckMs)
+  }
+  if (view.templateRefusal !== undefined) {
+    const message = `No sandbox is made from a template that breaks a rule. ${view.templateRefusal}`
+    return notReady(claim, { reason: claimReasons.reconcilerError, message }, now, 2 * unsettledRecheckMs)
+  }
+  if (view.ofName.kind === 'missing') {
+    if (!view.ofSameHash) return { kind: 'create', template }
+    return notReady(claim, nameTaken(claim, view.ofSameHash.metadata.name), now, unsettledRecheckMs)
+  }
   if (view.ofName.kind === 'unknown' || !view.confirmed.has('sandbox-of-name'))
     return confirmOnce(view, 'sandbox-of-name')
   const holder = view.ofName.value
-  const isGoing = holder.metadata.deletionTimestamp !== undefined
-  if (isGoing || isPredecessors(claim, holder)) {
+  if (!isStaying(holder) || isPredecessors(claim, holder)) {
     return { kind: 'wait', forMs: nameReleaseRecheckMs, because: 'a sandbox of its name is still going' }
   }
-  const message =
-    `A Sandbox named ${claim.metadata.name} exists and is not this claim's, and a cold start would need the name. ` +
-    'Delete that Sandbox, or create the claim under another name.'
-  const taken = { reason: claimReasons.sandboxNameTaken, message }
-  const status = notReadyStatus(claim, taken, now, { keepSandbox: false })
-  return { kind: 'publish', status, wakeInMs: unsettledRecheckMs }
+  return notReady(claim, nameTaken(claim, holder.metadata.name), now, unsettledRecheckMs)
 }
 
-/** Made for an earlier claim of the same name: it goes when the garbage collector gets to it. */
-function isPredecessors(claim: SandboxClaim, sandbox: Sandbox): boolean {
-  const owner = controllerOf(sandbox)
-  return owner?.kind === 'SandboxClaim' && owner.name === claim.metadata.name && owner.uid !== claim.metadata.uid
+/** Without `wakeInMs` the reason lasts until something is changed by hand, which wakes the claim. */
+function notReady(claim: SandboxClaim, because: NotReady, now: number, wakeInMs?: number): PublishPlan {
+  const status = notReadyStatus(claim, because, now, { keepSandbox: false })
+  return { kind: 'publish', status, ...(wakeInMs !== undefined && { wakeInMs }) }
 }
 
 /** Asks for a live read; one that was made and brought no certainty is made again later. */
-function confirmOnce(view: ClaimView, what: Confirmation): ClaimPlan {
+function confirmOnce(view: ClaimView, what: 'named-sandbox' | 'pool-and-template' | 'sandbox-of-name'): ClaimPlan {
   return view.confirmed.has(what)
     ? { kind: 'wait', forMs: nameReleaseRecheckMs, because: 'a live read brought no certainty' }
     : { kind: 'confirm', what }
 }
 
-function missingReference(claim: SandboxClaim, view: ClaimView): { reason: string; message: string } | undefined {
-  const { kind = 'SandboxWarmPool', name } = claim.spec.warmPoolRef
-  if (view.pool.kind === 'missing') {
-    const message = `${kind} ${name} does not exist in this namespace. Create it, or name another in spec.warmPoolRef.`
-    return { reason: claimReasons.warmPoolNotFound, message }
-  }
-  if (view.template.kind === 'missing') {
-    const message = `The SandboxTemplate that ${kind} ${name} refers to does not exist in this namespace.`
-    return { reason: claimReasons.templateNotFound, message }
-  }
-  return undefined
-}
-
-function refusal(findings: readonly Finding[]): { reason: string; message: string } {
-  const reason = findings[0]?.claimReason ?? claimReasons.invalidMetadata
-  return { reason, message: findings.map((finding) => finding.message).join('\n') }
-}
-
-/** Its sandbox has run to its end: such a claim is never bound again. */
-function isOver(claim: SandboxClaim): boolean {
-  const ready = findCondition(claim.status?.conditions, conditionTypes.ready)
-  const finished = findCondition(claim.status?.conditions, conditionTypes.finished)
-  const overReasons: readonly string[] = [claimReasons.claimExpired, claimReasons.sandboxExpired]
-  return finished?.status === 'True' || (ready !== undefined && overReasons.includes(ready.reason))
-}
-
-function oldest(sandboxes: readonly Sandbox[]): Sandbox {
-  return sandboxes.reduce((first, next) => {
-    const a = first.metadata
-    const b = next.metadata
-    const isOlder =
-      (b.creationTimestamp ?? '') < (a.creationTimestamp ?? '') ||
-      (b.creationTimestamp === a.creationTimestamp && (b.uid ?? '') < (a.uid ?? ''))
-    return isOlder ? next : first
-  })
-}
-
-/** A claim that will expire is looked at again exactly then. */
-function wakeBy(plan: ClaimPlan, inMs: number): ClaimPlan {
+/** With the time of expiry that holds once the plan's status is written: Finished may be new in it. */
+function wokenByExpiry(plan: ClaimPlan, claim: SandboxClaim, now: number): ClaimPlan {
+  const expiry = claimExpiry(plan.kind === 'publish' ? { ...claim, status: plan.status } : claim)
+  if (expiry === undefined) return plan
+  const inMs = Math.max(0, expiry - now)
   switch (plan.kind) {
     case 'publish':
       return { ...plan, wakeInMs: Math.min(plan.wakeInMs ?? Infinity, inMs) }
@@ -263,8 +221,4 @@ function wakeBy(plan: ClaimPlan, inMs: number): ClaimPlan {
     default:
       return plan
   }
-}
-
-export function launchTypeOf(sandbox: Sandbox): 'warm' | 'cold' {
-  return sandbox.metadata.labels?.[labels.launchType] === 'cold' ? 'cold' : 'warm'
 }

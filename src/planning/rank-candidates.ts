@@ -37,19 +37,24 @@ export class PoolStock {
     return this.#candidates.size
   }
 
-  /** Adds the candidate, or moves it to the place that its new state gives it. */
-  put({ sandbox, worth }: Candidate): void {
+  /**
+   * Adds the candidate, or moves it to the place that its new state gives it. True when it can be handed out and could
+   * not before.
+   */
+  put({ sandbox, worth }: Candidate): boolean {
     const uid = sandbox.metadata.uid ?? ''
     const node = sandbox.status?.nodeName ?? ''
     const known = this.#candidates.get(uid)
+    const isNewlyOffered = worth !== 'warming' && (known === undefined || known.worth === 'warming')
     if (known?.worth === worth && known.place.node === node) {
       this.#candidates.set(uid, { sandbox, worth, place: known.place })
-      return
+      return isNewlyOffered
     }
     this.remove(uid)
     const place = { uid, node, createdAt: Date.parse(sandbox.metadata.creationTimestamp ?? '') }
     this.#candidates.set(uid, { sandbox, worth, place })
     this.#queues[worth].add(place)
+    return isNewlyOffered
   }
 
   remove(uid: string): boolean {

@@ -11,9 +11,17 @@ export class Answers<T extends KubeObject> {
     return this.#byUid.size
   }
 
+  /** `now` is in milliseconds. Of two answers about one object the newer stays, whichever came first. */
   remember(object: T, now: number): void {
     const uid = object.metadata.uid
-    if (uid !== undefined) this.#byUid.set(uid, { object, at: now })
+    if (uid === undefined) return
+    const known = this.#byUid.get(uid)
+    if (known && versionOf(known.object) > versionOf(object)) return
+    this.#byUid.set(uid, { object, at: now })
+  }
+
+  clear(): void {
+    this.#byUid.clear()
   }
 
   forget(uid: string): void {
@@ -30,6 +38,13 @@ export class Answers<T extends KubeObject> {
       return cached
     }
     return answer.object
+  }
+
+  /** True for news that only repeats our answer: whoever wrote has acted on it already. The answer is then dropped. */
+  isEcho(news: T): boolean {
+    const uid = news.metadata.uid ?? ''
+    if (this.#byUid.get(uid)?.object.metadata.resourceVersion !== news.metadata.resourceVersion) return false
+    return this.#byUid.delete(uid)
   }
 
   /** The answer about `uid`, and how long ago it came, in milliseconds. */

@@ -2,7 +2,7 @@ import type { Sandbox, SandboxClaim, SandboxTemplate, SandboxWarmPool } from '..
 import { nameHash } from '../../src/api/hash.ts'
 import { labels } from '../../src/api/vocabulary.ts'
 import { claimOwner } from '../../src/planning/adoption.ts'
-import type { ClaimView } from '../../src/planning/plan-claim.ts'
+import type { ClaimView } from '../../src/planning/claim-view.ts'
 
 /** Noon of the day on which all claims of these tests were made. */
 export const noon = Date.parse('2030-01-01T12:00:00Z')
@@ -97,13 +97,18 @@ export function aView(changes: Partial<ClaimView> = {}): ClaimView {
   return {
     claim: aClaim(),
     owned: [],
+    doubtful: undefined,
     named: { kind: 'unknown', because: 'not looked up' },
     pool: { kind: 'found', value: pool },
     template: { kind: 'found', value: template },
     refusals: [],
+    templateRefusal: undefined,
     marked: undefined,
     stock: { kind: 'empty' },
+    lostRaces: 0,
     ofName: { kind: 'missing' },
+    ofSameHash: undefined,
+    exceededQuota: undefined,
     confirmed: new Set(),
     rebindAfterLoss: true,
     ...changes,

@@ -1,6 +1,7 @@
 import t from 'tap'
 import type { SandboxClaim } from '../../src/api/kinds.ts'
-import { planClaim, type ClaimPlan, type Confirmation } from '../../src/planning/plan-claim.ts'
+import type { ClaimPlan, Confirmation } from '../../src/planning/claim-view.ts'
+import { planClaim } from '../../src/planning/plan-claim.ts'
 import { findCondition } from '../../src/planning/conditions.ts'
 import { boundStatus } from '../../src/planning/claim-status.ts'
 import type { Finding } from '../../src/policy/rule.ts'
