@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises'
+import { extname } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { install, installYaml, readManifests, renderInstall } from '../src/cli/manifests.ts'
 import type { ControlPlane } from './control-plane.ts'
@@ -28,7 +29,8 @@ export interface Product {
   log(): Promise<string>
 }
 
-const main = fileURLToPath(new URL('../src/main.ts', import.meta.url))
+/** Compiled where this file is. */
+const main = fileURLToPath(new URL(`../src/main${extname(import.meta.url)}`, import.meta.url))
 
 /**
  * Applies the install, with the webhooks registered by URL, and starts `sandgate serve`; resolves once it is ready.

@@ -15,6 +15,7 @@ const packed = [
   'manifests/overlays/cert-manager',
   'devcluster/build-from-debian.sh',
   'devcluster/build-once.sh',
+  'devcluster/demo/pool.yaml',
   'devcluster/launch.sh',
   'devcluster/warden.sh',
 ]

@@ -1,11 +1,22 @@
 #!/usr/bin/env node
 import { CommandError, exitCodes, type Command } from './cli/command.ts'
+import { certsCommand } from './cli/certs.ts'
 import { checkCommand } from './cli/check.ts'
+import { devCommand } from './cli/dev.ts'
 import { manifestsCommand } from './cli/manifests-command.ts'
 import { serveCommand } from './cli/serve.ts'
+import { statusCommand } from './cli/status.ts'
 import { versionCommand } from './cli/version.ts'
 
-const commands: readonly Command[] = [serveCommand, checkCommand, manifestsCommand, versionCommand]
+const commands: readonly Command[] = [
+  serveCommand,
+  checkCommand,
+  statusCommand,
+  certsCommand,
+  manifestsCommand,
+  devCommand,
+  versionCommand,
+]
 
 function usage(): string {
   const width = Math.max(...commands.map(({ name }) => name.length))
