@@ -68,11 +68,11 @@ vendored="$work/src/kubernetes/vendor/github.com/modern-go/reflect2"
 rm -rf "$vendored"
 cp -r "$work/unpacked/usr/share/gocode/src/github.com/modern-go/reflect2" "$vendored"
 
-# go-openapi/validate tells nil from a value by comparing reflect.Value structs. With Go 1.18 or later that calls the
-# empty string nil, and the API server refuses every custom resource that has one in a field with a schema.
-type_go="$work/src/kubernetes/vendor/github.com/go-openapi/validate/type.go"
-sed -i 's/if data == nil || reflect\.DeepEqual(reflect\.Zero(reflect\.TypeOf(data)), reflect\.ValueOf(data)) {/if data == nil {/' "$type_go"
-grep -q 'if data == nil {' "$type_go" || fail "the source of go-openapi/validate is not as expected; see $type_go"
+# The schema validator tells nil from a value by comparing reflect.Value structs. With Go 1.18 or later that calls the empty
+# string nil, and the API server refuses every custom resource that has one.
+validator="$work/src/kubernetes/vendor/k8s.io/kube-openapi/pkg/validation/validate/type.go"
+sed -i 's/if data == nil || reflect\.DeepEqual(reflect\.Zero(.*)), reflect\.ValueOf(data)) {/if data == nil {/' "$validator"
+grep -q 'if data == nil {' "$validator" || fail "the validator's source is not as expected: $validator"
 
 cat >"$work/version.sh" <<'VERSION'
 KUBE_GIT_COMMIT='faecb196815e248d3ecfb03c680a4507229c2a56'
