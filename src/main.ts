@@ -1,26 +1,21 @@
 #!/usr/bin/env node
 import { CommandError, exitCodes, type Command } from './cli/command.ts'
-import { certsCommand } from './cli/certs.ts'
-import { checkCommand } from './cli/check.ts'
-import { devCommand } from './cli/dev.ts'
-import { manifestsCommand } from './cli/manifests-command.ts'
-import { serveCommand } from './cli/serve.ts'
-import { statusCommand } from './cli/status.ts'
-import { versionCommand } from './cli/version.ts'
 
-const commands: readonly Command[] = [
-  serveCommand,
-  checkCommand,
-  statusCommand,
-  certsCommand,
-  manifestsCommand,
-  devCommand,
-  versionCommand,
-]
+/** Each is loaded when it is asked for: what serves a cluster takes a second to load, and `version` need not wait for it. */
+const commands: ReadonlyMap<string, () => Promise<Command>> = new Map([
+  ['serve', async () => (await import('./cli/serve.ts')).serveCommand],
+  ['check', async () => (await import('./cli/check.ts')).checkCommand],
+  ['status', async () => (await import('./cli/status.ts')).statusCommand],
+  ['certs', async () => (await import('./cli/certs.ts')).certsCommand],
+  ['manifests', async () => (await import('./cli/manifests-command.ts')).manifestsCommand],
+  ['dev', async () => (await import('./cli/dev.ts')).devCommand],
+  ['version', async () => (await import('./cli/version.ts')).versionCommand],
+])
 
-function usage(): string {
-  const width = Math.max(...commands.map(({ name }) => name.length))
-  const lines = commands.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`)
+async function usage(): Promise<string> {
+  const all = await Promise.all([...commands.values()].map((load) => load()))
+  const width = Math.max(...all.map(({ name }) => name.length))
+  const lines = all.map(({ name, summary }) => `  ${name.padEnd(width)}  ${summary}`)
   return `sandgate: admission webhooks and a slim controller for agent sandboxes on Kubernetes
 
 Usage: sandgate COMMAND [FLAGS]
@@ -34,11 +29,12 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.
 
 async function main([name, ...args]: readonly string[]): Promise<number> {
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
-    process.stdout.write(usage())
+    process.stdout.write(await usage())
     return name === undefined ? exitCodes.usage : exitCodes.ok
   }
-  const command = commands.find((each) => each.name === name)
-  if (!command) throw new CommandError(`There is no command '${name}'. See 'sandgate --help'.`, exitCodes.usage)
+  const load = commands.get(name)
+  if (!load) throw new CommandError(`There is no command '${name}'. See 'sandgate --help'.`, exitCodes.usage)
+  const command = await load()
   if (args.includes('--help') || args.includes('-h')) {
     process.stdout.write(command.help)
     return exitCodes.ok
