@@ -52,8 +52,8 @@ export async function publish(plan: PublishPlan, claim: SandboxClaim, { deps, me
   if (patch) {
     const ref = { namespace: claim.metadata.namespace ?? '', name: claim.metadata.name ?? '' }
     try {
-      const answer = await deps.client.patch(sandboxClaimKind, ref, patch, { type: 'merge', subresource: 'status' })
-      memory.claims.remember(answer, deps.clock.now())
+      const send = () => deps.client.patch(sandboxClaimKind, ref, patch, { type: 'merge', subresource: 'status' })
+      await memory.write(claim, plan.status, send, () => deps.clock.now())
     } catch (error) {
       if (isKubeError(error, 'NotFound')) return { kind: 'done' }
       if (!isKubeError(error, 'Conflict', 'OutcomeUnknown')) throw error

@@ -112,7 +112,7 @@ export function createClaimController(deps: ControllerDependencies, candidates: 
 
   claims.onChange(({ kind, object }) => {
     if (kind === 'deleted') memory.forgetClaim(object.metadata.uid ?? '')
-    else if (memory.claims.isEcho(object)) return
+    else if (memory.isEcho(object)) return
     else if (isRunning && isNew(object)) waiting.add(keyOf(object))
     wake(keyOf(object))
   })

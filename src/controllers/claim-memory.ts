@@ -1,4 +1,5 @@
-import type { Sandbox, SandboxClaim } from '../api/kinds.ts'
+import { isDeepStrictEqual } from 'node:util'
+import type { Sandbox, SandboxClaim, SandboxClaimStatus } from '../api/kinds.ts'
 import { controllerOf } from '../kube/object.ts'
 import { Answers } from '../runtime/answers.ts'
 
@@ -24,10 +25,40 @@ export class ClaimMemory {
   /** By the claim's key, which is worked on by one pass at a time. */
   readonly openWrites = new Map<string, OpenWrite>()
   readonly #sandboxes = new Answers<Sandbox>()
+  /** Claims as they will be once the status that is being written has arrived, by UID. */
+  readonly #inWriting = new Map<string, Pick<SandboxClaim, 'metadata' | 'status'>>()
   /** Sandbox UIDs by the UID of the claim that they were bound to or made for. */
   readonly #boundTo = new Map<string, string>()
   /** What was last said about a claim's violations, by claim UID. */
   readonly #told = new Map<string, string>()
+
+  /** Sends a status, and keeps the claim that comes back ahead of the cache. */
+  async write(
+    claim: SandboxClaim,
+    status: SandboxClaimStatus,
+    send: () => Promise<SandboxClaim>,
+    now: () => number,
+  ): Promise<void> {
+    const { metadata } = claim
+    this.#inWriting.set(metadata.uid ?? '', { metadata, status })
+    try {
+      this.claims.remember(await send(), now())
+    } finally {
+      this.#inWriting.delete(metadata.uid ?? '')
+    }
+  }
+
+  /** True for news that only repeats what we have written, which the watch may bring before the reply does. */
+  isEcho(news: SandboxClaim): boolean {
+    if (this.claims.isEcho(news)) return true
+    const { metadata, status } = this.#inWriting.get(news.metadata.uid ?? '') ?? {}
+    return (
+      metadata !== undefined &&
+      metadata.generation === news.metadata.generation &&
+      metadata.deletionTimestamp === news.metadata.deletionTimestamp &&
+      isDeepStrictEqual(status, news.status)
+    )
+  }
 
   /** Remembers the server's answer about a claim's sandbox. */
   remember(claimUid: string, sandbox: Sandbox, now: number): void {

@@ -55,7 +55,7 @@ export class MemoryApi implements KubeClient {
     this.#now = now
   }
 
-  /** A cache that follows the kind, at once or, while paused, when it is told to. */
+  /** A cache that has what is stored and follows the kind, at once or, while paused, when it is told to. */
   informer<T extends KubeObject>(
     resource: Resource<T>,
     indexes: Readonly<Record<string, IndexFunction<T>>> = {},
@@ -63,6 +63,7 @@ export class MemoryApi implements KubeClient {
     const informer = new MemoryInformer<T>(indexes)
     const list = this.#informers.get(resource.plural) ?? []
     this.#informers.set(resource.plural, [...list, informer as unknown as MemoryInformer<KubeObject>])
+    for (const object of this.all(resource)) informer.receive({ kind: 'added', object })
     return informer
   }
 
@@ -103,7 +104,8 @@ export class MemoryApi implements KubeClient {
     return this.#request({ verb: 'create', resource, name, body: object }, () => {
       if (this.#kind(resource).has(keyOf(object))) throw kubeError('AlreadyExists')
       const created = this.mutate(copy(object) as Stored)
-      created.metadata.uid = `uid-${++this.#version}`
+      // Of equal length, so that UIDs sort as they were given.
+      created.metadata.uid = `uid-${String(++this.#version).padStart(6, '0')}`
       created.metadata.generation = 1
       created.metadata.creationTimestamp = new Date(this.#now()).toISOString()
       return this.#store(resource, created) as T
@@ -231,6 +233,7 @@ export class MemoryInformer<T extends KubeObject> implements Informer<T> {
 
   onChange(handler: (change: Change<T>) => void): void {
     this.#handlers.push(handler)
+    for (const object of this.store.values()) handler({ kind: 'added', object })
   }
 
   /** From now on news are kept back. */
