@@ -5,6 +5,7 @@ import { createAdminApi } from './admin-api.ts'
 import { type ApiServer, startApiServer } from './api-server.ts'
 import { type AuditedRequest, readAuditLog } from './audit.ts'
 import type { Binaries } from './binaries.ts'
+import { grantControllersEverything } from './controller-rights.ts'
 import { createCredentials, kubeconfigText } from './credentials.ts'
 import { DevclusterError } from './error.ts'
 import {
@@ -127,6 +128,7 @@ async function startIn(warden: Warden, options: ControlPlaneOptions): Promise<Co
   )
   log.info({ url: url.origin, afterMs: Date.now() - startedAt }, 'API server ready')
 
+  if (!flags.serviceAccountCredentials) await grantControllersEverything(api)
   await Promise.all([
     binaries.controllerManager &&
       launch('kube-controller-manager', binaries.controllerManager, controllerManagerFlags(flags)),
