@@ -47,5 +47,6 @@ try {
 } catch (error) {
   if (!(error instanceof CommandError)) throw error
   process.stderr.write(`sandgate: ${error.message}\n`)
-  process.exitCode = error.exitCode
+  // A command that failed may have left something running, such as caches that follow the cluster.
+  process.exit(error.exitCode)
 }
