@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import type { AdminApi } from './admin-api.ts'
+import { cpuMsOf } from './cpu-time.ts'
 import type { ManagedProcess } from './processes.ts'
 import { waitUntil } from './wait.ts'
 
@@ -19,9 +19,6 @@ export interface ApiServer {
   /** Its own metrics, in Prometheus' text format. */
   metrics(): Promise<string>
 }
-
-/** Linux counts CPU time in hundredths of a second on every architecture that matters. */
-const tickMs = 10
 
 /** It takes three seconds on two cores, nearly all of it CPU time; other processes may want those cores too. */
 const readyWithinMs = 60_000
@@ -51,12 +48,7 @@ export async function startApiServer(
       await server.stop(signal)
       await server.start()
     },
-    async cpuMs() {
-      const status = await readFile(`/proc/${current.pid}/stat`, 'utf8')
-      // Behind the name in brackets: state is field 3, utime and stime are 14 and 15 (proc(5)).
-      const fields = status.slice(status.lastIndexOf(')') + 2).split(' ')
-      return (Number(fields[11]) + Number(fields[12])) * tickMs
-    },
+    cpuMs: () => cpuMsOf(current.pid),
     metrics: () => api.text('/metrics'),
   }
   return server

@@ -108,8 +108,16 @@ async function listen(context: ServeContext, { port, host }: GateOptions, pair: 
   }
 }
 
-/** The rules, their facts and their table, put together. */
-function admission({ client, caches, configuration, clock, log, metrics, events }: ServeContext) {
+/** What `buildApp` needs to judge: the rules, their facts and their configuration, put together. */
+export function admission({
+  client,
+  caches,
+  configuration,
+  clock,
+  log,
+  metrics,
+  events,
+}: Pick<ServeContext, 'client' | 'caches' | 'configuration' | 'clock' | 'log' | 'metrics' | 'events'>) {
   const { informers } = caches
   const validators = createValidators(kinds)
   const judgement: Judgement = {
