@@ -1,4 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
+import { isIP } from 'node:net'
 import { certificatesIn, isTrusted, isValidAt } from '../../certs/pem.ts'
 import type { StoredState } from '../../certs/store.ts'
 import { endpointName, type Endpoint, type Served } from './certs-served.ts'
@@ -96,7 +97,7 @@ function servedProblems(view: CertificateView): string[] {
     if (!isValidAt(certificate, now)) return [`The certificate served at ${at} is not valid at this time.`]
     const callers = bundles.filter((bundle) => endpointName(bundle.endpoint) === at)
     const distrusting = callers.filter(({ certificates }) => !isTrusted(certificate, certificates, now))
-    const isNamed = certificate.checkHost(endpoint.host) ?? certificate.checkIP(endpoint.host)
+    const isNamed = isIP(endpoint.host) ? certificate.checkIP(endpoint.host) : certificate.checkHost(endpoint.host)
     return [
       ...(isNamed ? [] : [`The certificate served at ${at} is not for ${endpoint.host}.`]),
       ...(distrusting.length > 0
