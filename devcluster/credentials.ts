@@ -73,8 +73,8 @@ function sign(signer: Signer, publicKey: KeyObject, subject: Subject, extensions
   const certificate = forge.pki.createCertificate()
   const now = Date.now()
   certificate.publicKey = forge.pki.publicKeyFromPem(publicKey.export({ type: 'spki', format: 'pem' }).toString())
-  // A leading zero byte keeps the serial number positive.
-  certificate.serialNumber = `00${randomBytes(16).toString('hex')}`
+  // A first byte from 0x01 to 0x7f makes the number positive and its encoding minimal: Go refuses any other.
+  certificate.serialNumber = `01${randomBytes(15).toString('hex')}`
   certificate.validity.notBefore = new Date(now - 3_600_000)
   certificate.validity.notAfter = new Date(now + 365 * 86_400_000)
   certificate.setSubject(fieldsOf(subject))
