@@ -21,6 +21,8 @@ export interface AuditedRequest {
   /** HTTP status of the reply. */
   readonly code: number
   readonly userAgent?: string
+  /** What admission and authorization noted; the keys of a webhook begin with its name and a slash. */
+  readonly annotations?: Readonly<Record<string, string>>
   /** When the request arrived, milliseconds since the epoch. */
   readonly receivedAt: number
   /** From arrival to the reply's end, in milliseconds; for a watch, to its beginning. */
@@ -31,15 +33,18 @@ interface AuditLine {
   auditID: string
   verb: string
   user: { username: string }
+  /** As whom the user acted, by impersonation. */
+  impersonatedUser?: { username: string }
   userAgent?: string
   objectRef?: { resource?: string; subresource?: string; namespace?: string; name?: string }
   responseStatus?: { code?: number }
+  annotations?: Record<string, string>
   requestReceivedTimestamp: string
   stageTimestamp: string
 }
 
 /**
- * Reads from an audit log what `user` asked for, oldest first; `since` (milliseconds since the epoch) leaves out what
+ * Reads from an audit log what `user` (or somebody in its name) asked for, oldest first; `since` (milliseconds since the epoch) leaves out what
  * arrived before.
  */
 export async function readAuditLog(file: string, user: string, since = 0): Promise<AuditedRequest[]> {
@@ -49,7 +54,7 @@ export async function readAuditLog(file: string, user: string, since = 0): Promi
     if (!text.includes(JSON.stringify(user))) continue
     const line = parse(text)
     const receivedAt = line && Date.parse(line.requestReceivedTimestamp)
-    if (line?.user.username !== user || receivedAt === undefined || receivedAt < since) continue
+    if (!line || userOf(line) !== user || receivedAt === undefined || receivedAt < since) continue
     // A watch is logged when it begins and again when it ends; it is one request.
     if (!found.has(line.auditID)) found.set(line.auditID, requestOf(line, receivedAt))
   }
@@ -65,6 +70,10 @@ function parse(text: string): AuditLine | undefined {
   }
 }
 
+function userOf({ user, impersonatedUser }: AuditLine): string {
+  return (impersonatedUser ?? user).username
+}
+
 function requestOf(line: AuditLine, receivedAt: number): AuditedRequest {
   const { resource = '', subresource, namespace, name } = line.objectRef ?? {}
   return {
@@ -74,6 +83,7 @@ function requestOf(line: AuditLine, receivedAt: number): AuditedRequest {
     ...(name && { name }),
     code: line.responseStatus?.code ?? 0,
     ...(line.userAgent && { userAgent: line.userAgent }),
+    ...(line.annotations && { annotations: line.annotations }),
     receivedAt,
     durationMs: Date.parse(line.stageTimestamp) - receivedAt,
   }

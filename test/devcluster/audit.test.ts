@@ -25,7 +25,7 @@ t.test("a user's requests come in the order in which they arrived, without those
   const file = await logOf(
     t,
     line('b', 2, { verb: 'patch', objectRef: { resource: 'pods', subresource: 'status', namespace: 'n', name: 'p' } }),
-    line('a', 1),
+    line('a', 1, { annotations: { 'a.example.com/denied': 'x/y' } }),
     line('c', 3, { user: { username: 'ann-marie' } }),
     line('d', 4, { user: { username: 'bob' }, userAgent: 'ann' }),
     '{"auditID":"e","user":{"username":"ann"},"requestRec',
@@ -37,6 +37,7 @@ t.test("a user's requests come in the order in which they arrived, without those
       resource: 'pods',
       namespace: 'n',
       code: 201,
+      annotations: { 'a.example.com/denied': 'x/y' },
       receivedAt: Date.UTC(2026, 0, 1, 0, 0, 1),
       durationMs: 5,
     },
@@ -51,6 +52,12 @@ t.test("a user's requests come in the order in which they arrived, without those
     },
   ])
   t.strictSame(tally([...requests, ...requests.slice(0, 1)]), { 'create pods': 2, 'patch pods/status': 1 })
+})
+
+t.test('what was asked in the name of another counts as the other’s', async (t) => {
+  const file = await logOf(t, line('a', 1, { impersonatedUser: { username: 'bob' } }), line('b', 2))
+  t.equal((await readAuditLog(file, 'bob')).length, 1)
+  t.equal((await readAuditLog(file, 'ann')).length, 1)
 })
 
 t.test('what arrived before `since` is left out', async (t) => {
