@@ -10,8 +10,8 @@ const validators = createValidators(kinds)
 
 /** The kind that an object is of. Told by group and name: another version is a mistake in it, not someone else's kind. */
 export function resourceOf({ apiVersion, kind }: KubeObject): Resource | undefined {
-  const group = apiVersion?.includes('/') ? apiVersion.split('/')[0] : ''
-  return known.find((resource) => resource.kind === kind && resource.group === group)
+  const [group, version] = String(apiVersion).split('/')
+  return known.find((resource) => resource.kind === kind && resource.group === (version === undefined ? '' : group))
 }
 
 /** What the API server would object to before it asks the gate. */
@@ -26,24 +26,25 @@ export function shapeProblems(resource: Resource, object: KubeObject): SchemaPro
 }
 
 function metadataProblems({ metadata }: KubeObject): SchemaProblem[] {
-  const fields: readonly [string, unknown][] = [
-    ['metadata.name', metadata.name],
-    ['metadata.generateName', metadata.generateName],
-    ['metadata.namespace', metadata.namespace],
-    ...entriesOf('metadata.labels', metadata.labels),
-    ...entriesOf('metadata.annotations', metadata.annotations),
-  ]
-  const wrong = fields.filter(([, value]) => value !== undefined && typeof value !== 'string')
-  const isNamed = Boolean(metadata.name ?? metadata.generateName)
+  const { name, generateName, namespace, labels, annotations } = metadata
   return [
-    ...(isNamed ? [] : [{ field: 'metadata.name', message: 'is required' }]),
-    // YAML reads unquoted words such as `yes`, `no` and `1.0` as something else than text.
-    ...wrong.map(([field, value]) => ({ field, message: `must be a string, not ${JSON.stringify(value)}: quote it` })),
+    ...(name || generateName ? [] : [{ field: 'metadata.name', message: 'is required' }]),
+    ...textProblems('metadata.name', name),
+    ...textProblems('metadata.generateName', generateName),
+    ...textProblems('metadata.namespace', namespace),
+    ...mapProblems('metadata.labels', labels),
+    ...mapProblems('metadata.annotations', annotations),
   ]
 }
 
-function entriesOf(path: string, map: unknown): [string, unknown][] {
+function mapProblems(field: string, map: unknown): SchemaProblem[] {
   if (map === undefined || map === null) return []
-  if (typeof map !== 'object' || Array.isArray(map)) return [[path, map]]
-  return Object.entries(map).map(([key, value]) => [keyPath(path, key), value])
+  if (typeof map !== 'object' || Array.isArray(map)) return [{ field, message: 'must be a mapping of keys to text' }]
+  return Object.entries(map).flatMap(([key, value]) => textProblems(keyPath(field, key), value))
+}
+
+/** YAML reads unquoted words such as `yes`, `no` and `1.0` as something else than text. */
+function textProblems(field: string, value: unknown): SchemaProblem[] {
+  if (value === undefined || typeof value === 'string') return []
+  return [{ field, message: `must be a string, not ${JSON.stringify(value)}: quote it` }]
 }

@@ -66,7 +66,9 @@ export async function judge(manifests: readonly Manifest[], options: JudgeOption
   }
   const changes = manifests.map((manifest) => changeOf(manifest, options.namespace, stored))
   for (const { resource, object, problems } of changes) {
-    if (resource && problems.length === 0 && resource.kind !== 'SandboxClaim') surroundings.add(object)
+    // Nothing refers to a name that is still to be generated.
+    const isNamed = resource && problems.length === 0 && object.metadata.name !== undefined
+    if (isNamed && resource.kind !== 'SandboxClaim') surroundings.add(object)
   }
 
   const facts = createFactSource({
@@ -134,7 +136,8 @@ interface Change {
 type Asked = Change & { readonly resource: Resource }
 
 function changeOf(manifest: Manifest, defaultNamespace: string, stored: ReadonlyMap<string, KubeObject>): Change {
-  const { kind = '', metadata } = manifest.object
+  const { metadata } = manifest.object
+  const kind = String(manifest.object.kind)
   const resource = resourceOf(manifest.object)
   const namespace = typeof metadata.namespace === 'string' ? metadata.namespace : defaultNamespace
   const object = {

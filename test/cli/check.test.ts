@@ -174,6 +174,42 @@ t.test('claims together count towards the quota, and only those beyond it are re
   t.match(stdout, '5 objects checked: 1 refused.')
 })
 
+t.test('what the API server would not take in is refused as by the schema, whatever it is', async (t) => {
+  const wrong = [
+    claim.replace('v1beta1', 'v1alpha1'),
+    claim.replace('name: task', 'namespace: default'),
+    claim.replace('name: task', 'name: 5'),
+    claim.replace('name: task', 'name: task\n  labels: { a: yes }'),
+    claim.replace('name: task', 'name: task\n  annotations: [a]'),
+    claim.replace('{ name: python }', 'python'),
+    '\nkind: [a]\napiVersion: 7\nmetadata: null\n',
+  ]
+  const { code, stdout, stderr } = await check(['-f', '-'], stream(...wrong))
+  t.equal(code, 1)
+  const messages = stdout.split('\n').flatMap((line) => /refused +line \d+: (.*) \(schema\)$/.exec(line)?.[1] ?? [])
+  t.match(messages, [
+    'apiVersion: must be extensions.agents.x-k8s.io/v1beta1, not extensions.agents.x-k8s.io/v1alpha1',
+    'metadata.name: is required',
+    'metadata.name: must be a string, not 5: quote it',
+    "metadata.labels['a']: must be a string, not true: quote it",
+    'metadata.annotations: must be a mapping of keys to text',
+    'spec.warmPoolRef: must be object, not "python"',
+  ])
+  t.match(stderr, 'no kind')
+})
+
+t.test('names that are still to be generated collide with nothing', async (t) => {
+  const sandbox = `
+apiVersion: agents.x-k8s.io/v1beta1
+kind: Sandbox
+metadata: { generateName: box- }
+spec: { podTemplate: { spec: { containers: [{ name: main, image: x }] } } }
+`
+  const { code, stdout } = await check(['-f', '-'], stream(sandbox, sandbox))
+  t.equal(code, 0)
+  t.equal(stdout, '2 objects checked: none refused.\n')
+})
+
 const unreadable: readonly [string, Record<string, string>, readonly string[], RegExp][] = [
   ['a file that is not there', {}, ['-f', 'missing.yaml'], /^sandgate: missing\.yaml: cannot be read \(ENOENT\)\n$/],
   ['broken YAML', { 'a.yaml': 'kind: A\n---\nkind: [\n' }, ['-f', '.'], /^sandgate: a\.yaml:4: .+\n$/],
