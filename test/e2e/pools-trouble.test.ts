@@ -30,7 +30,7 @@ const podTemplate = (image: string, behaviour = 'run', podSpec: object = {}) => 
   spec: { containers: [{ name: 'main', image }], ...podSpec },
 })
 
-t.test('pools in trouble', { timeout: 150_000 }, async (t) => {
+t.test('pools in trouble', { timeout: 170_000 }, async (t) => {
   const configuration = await configurationFile(t.testdir())
   const scene = await startScene(t, { flags: [`--config=${configuration.path}`], audit: false })
   const { client, product, kubectlRefused, until } = scene
