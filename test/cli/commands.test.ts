@@ -1,9 +1,25 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import t from 'tap'
+import { certsCommand } from '../../src/cli/certs.ts'
+import { checkCommand } from '../../src/cli/check.ts'
+import type { Command } from '../../src/cli/command.ts'
+import { devCommand } from '../../src/cli/dev.ts'
+import { manifestsCommand } from '../../src/cli/manifests-command.ts'
+import { serveCommand } from '../../src/cli/serve.ts'
+import { statusCommand } from '../../src/cli/status.ts'
+import { versionCommand } from '../../src/cli/version.ts'
 import { freePort, kubeconfigFor, sandgate, startSandgate, takenPort } from './sandgate.ts'
 
-const commands = ['serve', 'check', 'status', 'certs', 'manifests', 'dev', 'version']
+const commands: readonly Command[] = [
+  serveCommand,
+  checkCommand,
+  statusCommand,
+  certsCommand,
+  manifestsCommand,
+  devCommand,
+  versionCommand,
+]
 
 /** One line that says what to do, and nothing of a stack. */
 function isOneLine(text: string): boolean {
@@ -13,34 +29,28 @@ function isOneLine(text: string): boolean {
 t.test('without a command the usage names them all, and the exit code says that something is missing', async (t) => {
   const { code, stdout } = await sandgate([])
   t.equal(code, 2)
-  for (const name of commands) t.match(stdout, new RegExp(`^  ${name} +\\S`, 'm'))
+  for (const { name } of commands) t.match(stdout, new RegExp(`^  ${name} +\\S`, 'm'))
 })
 
-for (const name of commands) {
-  t.test(`${name} --help shows its usage`, async (t) => {
-    const { code, stdout, stderr } = await sandgate([name, '--help'])
-    t.equal(code, 0)
-    t.match(stdout, new RegExp(`^Usage: sandgate ${name}`))
-    if (name !== 'version') t.match(stdout, /^Examples:$/m)
-    t.equal(stderr, '')
-  })
-}
+t.test('--help shows the usage of a command', async (t) => {
+  const { code, stdout, stderr } = await sandgate(['status', '--help'])
+  t.equal(code, 0)
+  t.equal(stdout, statusCommand.help)
+  t.equal(stderr, '')
+})
 
-const wrongUsages: readonly [string, readonly string[], RegExp][] = [
+t.test('the help of every command has its usage and examples', async (t) => {
+  for (const { name, help } of commands) {
+    t.match(help, new RegExp(`^Usage: sandgate ${name}`))
+    if (name !== 'version') t.match(help, /^Examples:$/m)
+  }
+})
+
+for (const [what, args, message] of [
   ['an unknown command', ['sreve'], /no command 'sreve'.*sandgate --help/],
   ['an unknown flag', ['status', '--watchh'], /--watchh.*sandgate status --help/],
-  ['a flag without its value', ['serve', '--config'], /--config.*sandgate serve --help/],
-  ['an argument that is none', ['certs', 'now'], /'now'.*sandgate certs --help/],
-  ['an unknown format', ['status', '-o', 'yaml'], /table, json, not 'yaml'.*sandgate status --help/],
-  ['a namespace beside all of them', ['status', '-A', '-n', 'a'], /-A and -n/],
-  ['a port that is none', ['serve', '--port', '70000'], /0 to 65535, not '70000'/],
-  ['nothing to check', ['check'], /with -f/],
-  ['manifests without -f', ['check', 'a.yaml'], /with -f/],
-  ['a kubeconfig for an offline check', ['check', '-f', '-', '--kubeconfig', 'x'], /--from-cluster/],
-  ['a number of nodes that is none', ['dev', '--nodes', 'two'], /'two'/],
-]
-for (const [what, args, message] of wrongUsages) {
-  t.test(`${what} is wrong usage`, async (t) => {
+] as const) {
+  t.test(`${what} is wrong usage, said in one line`, async (t) => {
     const { code, stdout, stderr } = await sandgate(args)
     t.equal(code, 2)
     t.match(stderr, message)
@@ -49,23 +59,38 @@ for (const [what, args, message] of wrongUsages) {
   })
 }
 
-for (const command of [['serve'], ['status'], ['certs']]) {
-  t.test(`${command[0]} says in one line what is wrong with its kubeconfig`, async (t) => {
-    const folder = t.testdir({ broken: 'clusters: [', empty: '{}' })
-    const run = async (args: readonly string[], env = {}) => await sandgate([...command, ...args], { env })
-    const rows: readonly [Awaited<ReturnType<typeof run>>, RegExp][] = [
-      [await run(['--kubeconfig', join(folder, 'missing')]), /missing: .*no such file/i],
-      [await run(['--kubeconfig', join(folder, 'broken')]), /broken/],
-      [await run([], { KUBECONFIG: join(folder, 'empty') }), /empty.*context/],
-      [await run([], { HOME: folder }), /no cluster configured.*--kubeconfig/],
-    ]
-    for (const [{ code, stderr }, message] of rows) {
-      t.equal(code, 1)
-      t.match(stderr, message)
-      t.ok(isOneLine(stderr), stderr)
-    }
+const wrongUsages: readonly [string, Command, readonly string[], RegExp][] = [
+  ['a flag without its value', serveCommand, ['--config'], /--config.*sandgate serve --help/],
+  ['a port that is none', serveCommand, ['--port', '70000'], /0 to 65535, not '70000'/],
+  ['an argument that is none', certsCommand, ['now'], /'now'.*sandgate certs --help/],
+  ['an unknown format', statusCommand, ['-o', 'yaml'], /table, json, not 'yaml'.*sandgate status --help/],
+  ['a namespace beside all of them', statusCommand, ['-A', '-n', 'a'], /-A and -n/],
+  ['nothing to check', checkCommand, [], /with -f/],
+  ['manifests without -f', checkCommand, ['a.yaml'], /with -f/],
+  ['a kubeconfig for an offline check', checkCommand, ['-f', '-', '--kubeconfig', 'x'], /--from-cluster/],
+  ['a number of nodes that is none', devCommand, ['--nodes', 'two'], /'two'/],
+]
+for (const [what, command, args, message] of wrongUsages) {
+  t.test(`${what} is wrong usage`, async (t) => {
+    await t.rejects(command.run(args), { exitCode: 2, message })
   })
 }
+
+t.test('a command says in one line what is wrong with its kubeconfig', async (t) => {
+  const folder = t.testdir({ broken: 'clusters: [', empty: '{}' })
+  const rows: readonly [readonly string[], Readonly<Record<string, string>>, RegExp][] = [
+    [['serve', '--kubeconfig', join(folder, 'missing')], {}, /missing: .*no such file/i],
+    [['status', '--kubeconfig', join(folder, 'broken')], {}, /broken/],
+    [['certs'], { KUBECONFIG: join(folder, 'empty') }, /empty.*context/],
+    [['serve'], { HOME: folder }, /no cluster configured.*--kubeconfig/],
+  ]
+  for (const [args, env, message] of rows) {
+    const { code, stderr } = await sandgate(args, { env })
+    t.equal(code, 1)
+    t.match(stderr, message)
+    t.ok(isOneLine(stderr), stderr)
+  }
+})
 
 t.test('a check against a cluster that is not configured is unreadable input, not a refusal', async (t) => {
   const { code, stderr } = await sandgate(['check', '-f', '-', '--from-cluster', '--kubeconfig', '/nonexistent'])
