@@ -103,5 +103,6 @@ try {
   await main()
 } catch (error) {
   process.stderr.write(`bench: ${error instanceof Error ? error.message : String(error)}\n`)
-  process.exitCode = 1
+  // A rig that failed half-way may leave watches open. The control plane ends with this process.
+  process.exit(1)
 }

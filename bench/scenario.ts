@@ -22,7 +22,7 @@ export interface BenchContext {
   /** Fewer requests, fewer sandboxes: enough to see that the measuring works. */
   readonly quick: boolean
   /** Tells the person who waits what is going on. */
-  say(line: string): void
+  readonly say: (line: string) => void
 }
 
 /** Something that stands ready to be measured several times. */

@@ -1,5 +1,4 @@
 import type { KubeClient } from '../../src/kube/client.ts'
-import { KubeError } from '../../src/kube/errors.ts'
 import type { KubeObject, ObjectList, Resource } from '../../src/kube/object.ts'
 
 /**
@@ -8,7 +7,7 @@ import type { KubeObject, ObjectList, Resource } from '../../src/kube/object.ts'
  */
 export function memoryClient(objects: ReadonlyMap<string, readonly KubeObject[]>): KubeClient {
   const refuse = (): never => {
-    throw new KubeError('Forbidden', 'the gate is measured without an API server')
+    throw new Error('the gate is measured without an API server')
   }
   return {
     list: async <T extends KubeObject>({ plural }: Resource<T>) =>
@@ -24,7 +23,12 @@ export function memoryClient(objects: ReadonlyMap<string, readonly KubeObject[]>
   }
 }
 
-async function* silence(signal: AbortSignal): AsyncGenerator<never> {
-  if (signal.aborted) return
-  await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }))
+/** Says nothing until the signal ends. */
+function silence(signal: AbortSignal): AsyncIterable<never> {
+  const ended = new Promise<IteratorResult<never>>((resolve) => {
+    const end = () => resolve({ done: true, value: undefined })
+    if (signal.aborted) end()
+    else signal.addEventListener('abort', end, { once: true })
+  })
+  return { [Symbol.asyncIterator]: () => ({ next: () => ended }) }
 }
