@@ -1,4 +1,4 @@
-import { nameHash } from '../api/hash.ts'
+import { nameHash, poolHash } from '../api/hash.ts'
 import { controllerOf, type KubeObject } from '../kube/object.ts'
 import type { Sandbox, SandboxClaim, SandboxSet, SandboxWarmPool } from '../api/kinds.ts'
 import { labels } from '../api/vocabulary.ts'
@@ -22,6 +22,8 @@ export const indexes = {
   namespace: 'namespace',
   /** `namespace/<hash of the name>` of Sandboxes. */
   nameHash: 'nameHash',
+  /** `namespace/<pool hash>` of pools: both kinds share one space. */
+  poolHash: 'poolHash',
 } as const
 
 const byLabel =
@@ -52,10 +54,18 @@ export const claimIndexes: Record<string, IndexFunction<SandboxClaim>> = {
   ],
 }
 
+const byPoolHash =
+  (kind: 'SandboxWarmPool' | 'SandboxSet') =>
+  ({ metadata: { namespace = '', name = '' } }: KubeObject): readonly string[] => [
+    `${namespace}/${poolHash(kind, name)}`,
+  ]
+
 export const warmPoolIndexes: Record<string, IndexFunction<SandboxWarmPool>> = {
+  [indexes.poolHash]: byPoolHash('SandboxWarmPool'),
   [indexes.template]: (pool) => [`${pool.metadata.namespace}/${pool.spec.sandboxTemplateRef.name}`],
 }
 
 export const setIndexes: Record<string, IndexFunction<SandboxSet>> = {
+  [indexes.poolHash]: byPoolHash('SandboxSet'),
   [indexes.template]: (set) => (set.spec.templateRef ? [`${set.metadata.namespace}/${set.spec.templateRef.name}`] : []),
 }

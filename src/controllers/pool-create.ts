@@ -1,11 +1,15 @@
+import { nameHash } from '../api/hash.ts'
 import { sandboxKind, type Sandbox } from '../api/kinds.ts'
 import { annotations } from '../api/vocabulary.ts'
 import { isKubeError, type KubeError } from '../kube/errors.ts'
 import { controllerOf } from '../kube/object.ts'
 import { signedBlueprint, signOrigin } from '../planning/origin.ts'
 import type { PoolView } from '../planning/pool-view.ts'
+import type { Pool } from '../planning/pools.ts'
 import { buildMember, memberName, type Recipe } from '../planning/recipe.ts'
 import { slowStartBatch, type SlowStartResult } from '../runtime/slow-start.ts'
+import type { ControllerDependencies } from './dependencies.ts'
+import { indexes } from './indexes.ts'
 import type { PoolSources, GatheredPool } from './pool-gather.ts'
 
 /** Refilling lets waiting claims go first, but no longer than this, in milliseconds. */
@@ -43,13 +47,22 @@ export async function createMembers(
 
 /** Names are chosen here, before anything is sent, so that a create can be repeated and is known before it is seen. */
 function newMembers(count: number, recipe: Recipe, { pool }: PoolView, { deps }: PoolSources): Sandbox[] {
-  const { namespace = '', name: poolName = '', uid: ownerUid = '' } = pool.metadata
+  const { namespace = '', uid: ownerUid = '' } = pool.metadata
   const blueprint = signedBlueprint(recipe.prototype)
   const key = deps.originKeys().current
   return Array.from({ length: count }, () => {
-    const name = memberName(poolName, deps.random)
+    const name = freeName(pool, deps)
     return buildMember(recipe, name, signOrigin(key, { namespace, ownerUid, name, blueprint }))
   })
+}
+
+/** Not a name whose hash a sandbox has already: labels tell sandboxes apart by it, so admission would refuse it. */
+function freeName({ metadata: { namespace = '', name: poolName = '' } }: Pool, deps: ControllerDependencies): string {
+  for (;;) {
+    const name = memberName(poolName, deps.random)
+    const [taken] = deps.informers.sandboxes.store.indexed(indexes.nameHash, `${namespace}/${nameHash(name)}`)
+    if (!taken) return name
+  }
 }
 
 async function createMember(member: Sandbox, { view, notes }: GatheredPool, sources: PoolSources): Promise<void> {

@@ -1,6 +1,7 @@
 import type { Sandbox } from '../api/kinds.ts'
 import { labels } from '../api/vocabulary.ts'
 import { controllerOf, keyOf } from '../kube/object.ts'
+import { olderNamesake, recipeBeside } from '../planning/namesake.ts'
 import { poolSettings, type Member, type PoolView } from '../planning/pool-view.ts'
 import { poolHashOf, referencedTemplate, templateOf, type Pool } from '../planning/pools.ts'
 import { recipeOf, type RecipeOrObstacle } from '../planning/recipe.ts'
@@ -52,7 +53,7 @@ export function gatherPool(cached: Pool, sources: PoolSources, now: number): Gat
   const view: PoolView = {
     pool,
     ...poolSettings(pool, config),
-    recipe: currentRecipe(pool, notes, deps, now),
+    recipe: recipeBeside(olderNamesake(pool, namesakesOf(pool, deps)), pool, currentRecipe(pool, notes, deps, now)),
     members,
     podOf,
     issuedCreates,
@@ -61,6 +62,13 @@ export function gatherPool(cached: Pool, sources: PoolSources, now: number): Gat
     allowance: allowance(notes.pace, config.pools.maxRefillPerSecond),
   }
   return { view, notes, unproven }
+}
+
+/** The pools of either kind whose hash is that of the pool, itself included. */
+export function* namesakesOf(pool: Pool, { informers }: ControllerDependencies): Iterable<Pool> {
+  const hash = `${pool.metadata.namespace}/${poolHashOf(pool)}`
+  yield* informers.warmPools.store.indexed(indexes.poolHash, hash)
+  yield* informers.sets.store.indexed(indexes.poolHash, hash)
 }
 
 /** Who is the pool's, among the Sandboxes that carry its label: by controller UID and proof, never by the label. */

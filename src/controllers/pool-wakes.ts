@@ -9,7 +9,7 @@ import type { Change } from '../runtime/informer.ts'
 import type { WorkQueue } from '../runtime/work-queue.ts'
 import type { ControllerDependencies } from './dependencies.ts'
 import { indexes } from './indexes.ts'
-import type { PoolSources } from './pool-gather.ts'
+import { namesakesOf, type PoolSources } from './pool-gather.ts'
 import { poolKey, poolKeyOf } from './pool-memory.ts'
 
 /** News about sandboxes come in swarms; a pass for each would cost more than the wait. Milliseconds. */
@@ -23,7 +23,12 @@ export function wakePools({ deps, memory, verify }: PoolSources, queue: WorkQueu
   const { sandboxes, warmPools, sets, templates, pods, namespaces } = deps.informers
 
   const followPools = (change: Change<Pool>) => {
-    if (hasNewSpec(change)) queue.add(poolKey(change.object))
+    if (!hasNewSpec(change)) return
+    const key = poolKey(change.object)
+    queue.add(key)
+    if (change.kind === 'updated') return
+    // Which of those whose names hash alike is the oldest may be another one now.
+    for (const other of namesakesOf(change.object, deps)) if (poolKey(other) !== key) queue.add(poolKey(other))
   }
   warmPools.onChange(followPools)
   sets.onChange(followPools)

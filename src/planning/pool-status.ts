@@ -68,7 +68,7 @@ function conditions(observed: Observed, counts: Counts): Condition[] {
   const { view, now } = observed
   const { desired, pool, recipe } = view
   const resolved =
-    recipe.kind === 'recipe'
+    recipe.kind === 'recipe' || recipe.reason === 'NameCollision'
       ? ({ status: 'True', reason: 'TemplateFound', message: 'The template can be used.' } as const)
       : ({ status: 'False', reason: recipe.reason, message: recipe.message } as const)
   const isFull = counts.available >= desired

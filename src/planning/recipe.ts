@@ -6,11 +6,11 @@ import { blueprintHash, blueprintOf, buildSandboxFromTemplate } from './blueprin
 import { isSandboxSet, poolHashOf, poolOwner, referencedTemplate, templateRefHashOf, type Pool } from './pools.ts'
 import { setRevision } from './revision.ts'
 
-/** Why no sandbox can be made for a pool at the moment. The reason goes into its TemplateResolved condition. */
+/** Why no sandbox can be made for a pool at the moment. The reason goes into its conditions. */
 export interface Obstacle {
   readonly kind: 'obstacle'
   readonly templateRefHash: string
-  readonly reason: 'TemplateNotFound' | 'TemplateRejected'
+  readonly reason: 'TemplateNotFound' | 'TemplateRejected' | 'NameCollision'
   readonly message: string
 }
 

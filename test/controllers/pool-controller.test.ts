@@ -1,9 +1,16 @@
 import t from 'tap'
-import { sandboxKind, sandboxTemplateKind } from '../../src/api/kinds.ts'
+import { poolHash } from '../../src/api/hash.ts'
+import {
+  sandboxKind,
+  sandboxSetKind,
+  sandboxTemplateKind,
+  sandboxWarmPoolKind,
+  type SandboxWarmPool,
+} from '../../src/api/kinds.ts'
 import { annotations, labels } from '../../src/api/vocabulary.ts'
 import { verifyOrigin } from '../../src/planning/origin.ts'
 import { poolOwner, type Pool } from '../../src/planning/pools.ts'
-import { aSet, aTemplate, aWarmPool, minute } from '../support/pool-fixtures.ts'
+import { aSet, aTemplate, aWarmPool, minute, podSpec, second } from '../support/pool-fixtures.ts'
 import { aWorld, aFullPool, conditionOf, PoolWorld } from '../support/pool-world.ts'
 
 t.test('a warm pool fills, and its members are what kinds.md says', async (t) => {
@@ -31,7 +38,7 @@ t.test(
   async (t) => {
     const { world, pool } = await aFullPool(t, aSet())
     const seen: (number | undefined)[] = []
-    world.informers.sets.onChange(({ object }) => void seen.push(object.status?.replicas))
+    world.informers.sets.onChange(({ kind, object }) => kind === 'updated' && seen.push(object.status?.replicas))
     const [sandbox] = world.stock()
     if (sandbox) await world.claim(sandbox)
     await world.settle()
@@ -210,4 +217,45 @@ t.test('a pool of the same name, made anew, neither counts nor removes its prede
   t.equal(world.stock().length, 2)
   t.ok(world.stock().some(({ metadata }) => metadata.uid === old?.metadata.uid))
   t.notOk(world.events.some((event) => event.includes('UnprovenSandbox')))
+})
+
+t.test('of two pools whose names hash alike the older has stock, and the younger once it is gone', async (t) => {
+  // Found by trying some 100,000 names.
+  const [plain, ofSet] = ['a312984e4', 'bd38511a0']
+  t.equal(poolHash('SandboxWarmPool', plain), poolHash('SandboxSet', ofSet))
+  const world = await aWorld(t)
+  const older = await world.createPool({ ...aSet({ replicas: 1 }), metadata: { name: ofSet, namespace: 'ns' } })
+  await world.settle(2 * second)
+  const younger = await world.createPool({ ...aWarmPool({ replicas: 2 }), metadata: { name: plain, namespace: 'ns' } })
+  const elsewhere = await world.createPool({ ...aWarmPool(), metadata: { name: plain, namespace: 'other' } })
+  await world.settle()
+  const uidOf = ({ metadata }: Pool) => metadata.uid
+  const owned = (pool: Pool) =>
+    world.stock().filter(({ metadata }) => metadata.ownerReferences?.[0]?.uid === uidOf(pool)).length
+  t.same([older, younger].map(owned), [1, 0])
+  t.match(conditionOf(world.stored(older), 'Progressing'), { status: 'True' })
+  const progressing = (pool: SandboxWarmPool) => {
+    const stored = world.api.all(sandboxWarmPoolKind).find(({ metadata }) => metadata.uid === uidOf(pool))
+    return stored && conditionOf(stored, 'Progressing')
+  }
+  t.match(progressing(younger), { status: 'False', reason: 'NameCollision' })
+  t.match(progressing(elsewhere), { reason: 'TemplateNotFound' }, 'another namespace is another space')
+  await world.api.delete(sandboxSetKind, { name: ofSet, namespace: 'ns' })
+  await world.settle()
+  t.equal(owned(younger), 2)
+})
+
+t.test('a name whose hash a sandbox has already is passed over', async (t) => {
+  const first = await aWorld(t)
+  await first.createPool(aWarmPool({ replicas: 1 }))
+  await first.settle()
+  const [{ metadata, spec } = { metadata: {}, spec: { podTemplate: { spec: podSpec } } }] = first.stock()
+  // The same random numbers again, and the first name is taken.
+  const world = await aWorld(t)
+  await world.api.create(sandboxKind, { metadata: { name: metadata.name ?? '', namespace: 'ns' }, spec })
+  const before = world.api.count('create', 'sandboxes')
+  await world.createPool(aWarmPool({ replicas: 2 }))
+  await world.settle()
+  t.equal(world.stock().length, 2)
+  t.equal(world.api.count('create', 'sandboxes') - before, 2)
 })

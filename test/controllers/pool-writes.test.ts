@@ -23,7 +23,9 @@ t.test('case 8: a delete that fails is repeated, and its sandbox is not counted 
   const { world, pool } = await aFullPool(t, aWarmPool())
   let failures = 0
   const available: (number | undefined)[] = []
-  world.informers.warmPools.onChange(({ object }) => void available.push(object.status?.readyReplicas))
+  world.informers.warmPools.onChange(
+    ({ kind, object }) => kind === 'updated' && available.push(object.status?.readyReplicas),
+  )
   world.api.fault = ({ verb }) => (verb === 'delete' && failures++ < 1 ? kubeError('ServerError') : undefined)
   await world.scale(pool, 2)
   await world.settle()
