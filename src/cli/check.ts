@@ -100,7 +100,7 @@ async function judgeInCluster(
     })
   }
   // A refusal alone ends with 1: a pipeline must be able to tell it from a cluster that does not answer.
-  return await withCluster(flags, work, exitCodes.usage)
+  return await withCluster(flags, work, { failureCode: exitCodes.usage })
 }
 
 async function configFrom(path: string | undefined): Promise<Config> {

@@ -1,7 +1,7 @@
 import type { KubeClient } from '../kube/client.ts'
 import { KubeConfigError, loadKubeConfig, type ClusterAccess } from '../kube/config.ts'
 import { KubeError } from '../kube/errors.ts'
-import { createKubeClient } from '../kube/rest-client.ts'
+import { createKubeClient, type KubeClientOptions } from '../kube/rest-client.ts'
 import { CommandError, exitCodes } from './command.ts'
 import { version } from './version.ts'
 
@@ -19,21 +19,26 @@ export interface Cluster {
   readonly client: KubeClient
 }
 
+export interface ClusterWorkOptions extends Pick<KubeClientOptions, 'onRequest'> {
+  /** Exit code of a command that the cluster, or its configuration, stops. Default 1. */
+  readonly failureCode?: number
+}
+
 /**
  * Runs `work` with a client for the cluster, and closes it. What the cluster or its configuration objects to ends the
- * command with one line and `failureCode` (default 1).
+ * command with one line and `failureCode`.
  */
 export async function withCluster<T>(
   { kubeconfig, context }: ClusterFlags,
   work: (cluster: Cluster) => Promise<T>,
-  failureCode: number = exitCodes.failed,
+  { failureCode = exitCodes.failed, onRequest }: ClusterWorkOptions = {},
 ): Promise<T> {
   try {
     const access = loadKubeConfig({
       ...(kubeconfig !== undefined && { kubeconfig }),
       ...(context !== undefined && { context }),
     })
-    const client = createKubeClient(access, { userAgent: `sandgate/${version}` })
+    const client = createKubeClient(access, { userAgent: `sandgate/${version}`, ...(onRequest && { onRequest }) })
     try {
       return await work({ access, client })
     } finally {
