@@ -67,20 +67,28 @@ export class ClaimMemory {
   }
 
   /**
-   * The cached sandboxes of a claim, brought up to date with our answers, and the one that the cache does not show yet:
-   * `doubtful` when it should have done so long ago.
+   * The cached sandboxes of a claim, brought up to date with our answers, and the one that the cache does not show:
+   * `unseen`, and doubtful when it should have been shown long ago.
    */
-  owned(claimUid: string, cached: readonly Sandbox[], now: number): { sandboxes: Sandbox[]; doubtful?: Sandbox } {
-    const sandboxes = cached.map((sandbox) => this.#sandboxes.newest(sandbox))
+  owned(
+    claimUid: string,
+    cached: readonly Sandbox[],
+    now: number,
+  ): { sandboxes: Sandbox[]; unseen: Sandbox | undefined; isDoubtful: boolean } {
+    let sandboxes = cached.map((sandbox) => this.#sandboxes.newest(sandbox))
     const uid = this.#boundTo.get(claimUid)
     const answer = uid === undefined ? undefined : this.#sandboxes.about(uid, now)
     const isShown = sandboxes.some((sandbox) => sandbox.metadata.uid === uid)
     if (answer === undefined || isShown) this.#boundTo.delete(claimUid)
-    else sandboxes.push(answer.object)
-    const isDoubtful = answer !== undefined && !isShown && answer.ageMs > answerTrustMs
+    else {
+      // What the cache still shows under its name is what was there before it.
+      sandboxes = sandboxes.filter((sandbox) => sandbox.metadata.name !== answer.object.metadata.name)
+      sandboxes.push(answer.object)
+    }
     return {
       sandboxes: sandboxes.filter((sandbox) => controllerOf(sandbox)?.uid === claimUid),
-      ...(isDoubtful && { doubtful: answer.object }),
+      unseen: isShown ? undefined : answer?.object,
+      isDoubtful: (answer?.ageMs ?? 0) > answerTrustMs,
     }
   }
 

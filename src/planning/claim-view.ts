@@ -10,8 +10,10 @@ export interface ClaimView {
   readonly claim: SandboxClaim | undefined
   /** Sandboxes controlled by this claim's UID with a valid proof, our own latest answers included. */
   readonly owned: readonly Sandbox[]
-  /** One of `owned` that we know only from an answer to a write of ours, which the cache should have shown long ago. */
-  readonly doubtful: Sandbox | undefined
+  /** One of `owned` that we know only from an answer to a write of ours: the cache does not show it yet, or no more. */
+  readonly unseen: Sandbox | undefined
+  /** The cache has not shown `unseen` for so long that it must be asked for. */
+  readonly isDoubtful: boolean
   /** The Sandbox that the status names: found when it is among `owned`, missing only after a live read. */
   readonly named: Known<Sandbox>
   readonly pool: Known<Pool>

@@ -42,7 +42,7 @@ const quotaRecheckMs = 10_000
 export function planClaim(view: ClaimView, now: number): ClaimPlan {
   const { claim } = view
   if (claim === undefined || claim.metadata.deletionTimestamp !== undefined) return { kind: 'done' } // 0
-  if (view.doubtful) return { kind: 'confirm', what: 'own-sandbox', sandbox: view.doubtful }
+  if (view.unseen && view.isDoubtful) return { kind: 'confirm', what: 'own-sandbox', sandbox: view.unseen }
   const expiry = claimExpiry(claim)
   if (expiry !== undefined && expiry <= now) return planExpired(claim, view, now) // 1
   return wokenByExpiry(planLiving(claim, view, now), claim, now)
@@ -139,8 +139,8 @@ function planBound(claim: SandboxClaim, view: ClaimView, now: number): ClaimPlan
     const patch = isAllowed ? metadataSyncPatch(claim, winner, template) : undefined
     if (patch) return { kind: 'align', sandbox: winner, patch }
   }
-  const isReady = ready?.status === 'True'
-  return { kind: 'publish', status, violations: view.refusals, ...(!isReady && { wakeInMs: unsettledRecheckMs }) }
+  const isSettled = ready?.status === 'True' && !view.unseen
+  return { kind: 'publish', status, violations: view.refusals, ...(!isSettled && { wakeInMs: unsettledRecheckMs }) }
 }
 
 /** The claim had its sandbox and is not bound again. What it still says about that sandbox must be true. */

@@ -97,7 +97,8 @@ export function aView(changes: Partial<ClaimView> = {}): ClaimView {
   return {
     claim: aClaim(),
     owned: [],
-    doubtful: undefined,
+    unseen: undefined,
+    isDoubtful: false,
     named: { kind: 'unknown', because: 'not looked up' },
     pool: { kind: 'found', value: pool },
     template: { kind: 'found', value: template },

@@ -135,9 +135,11 @@ export class ClaimWorld {
 
   async advance(ms: number): Promise<void> {
     let before: number
+    let rounds = 0
     await this.clock.advance(ms)
     do {
       before = this.api.calls.length
+      if (++rounds > 1_000) throw new Error(`requests without end: ${JSON.stringify(this.api.calls.slice(-4))}`)
       // oxlint-disable-next-line no-await-in-loop -- each round may make work for the next
       await this.clock.advance(0)
     } while (before !== this.api.calls.length)
@@ -154,7 +156,7 @@ export class ClaimWorld {
   }
 
   /** The next faults, one for each request for which `isMeant`; `undefined` lets one pass. */
-  failNext(isMeant: (call: Parameters<Fault>[0]) => boolean, ...faults: Awaited<ReturnType<Fault>>[]): void {
+  failNext(isMeant: (call: Parameters<Fault>[0]) => boolean, ...faults: ReturnType<Fault>[]): void {
     this.api.fault = (call) => (isMeant(call) ? faults.shift() : undefined)
   }
 
@@ -235,21 +237,30 @@ export class ClaimProcess {
     return this.#stop.signal.aborted
   }
 
-  /** Ends the process: what it only had in memory is lost, and what it has asked for may still happen. */
-  async crash(): Promise<void> {
+  /** It leads no more, and goes on following its caches. */
+  async stepDown(): Promise<void> {
     this.#stop.abort()
-    for (const cache of Object.values(this.caches)) cache.pause()
     await this.#world.clock.advance(0)
     await this.#running
+  }
+
+  /** Ends the process: what it only had in memory is lost, and what it has asked for may still happen. */
+  async crash(): Promise<void> {
+    for (const cache of Object.values(this.caches)) cache.pause()
+    await this.stepDown()
   }
 }
 
 /** A world with the template `python` and the pool `pool`, with `members` ready sandboxes, and one process. */
 export async function aClaimWorld(
   t: Pick<Test, 'teardown'>,
-  { members = 1, template = {} as Parameters<typeof aTemplate>[0] } = {},
+  {
+    members = 1,
+    template = {},
+    metrics,
+  }: { members?: number; template?: Parameters<typeof aTemplate>[0]; metrics?: Metrics } = {},
 ): Promise<{ world: ClaimWorld; pool: Pool; process: ClaimProcess }> {
-  const world = new ClaimWorld(t)
+  const world = new ClaimWorld(t, metrics)
   const { metadata, ...rest } = aTemplate(template)
   await world.put(sandboxTemplateKind, { ...rest, metadata: { name: metadata.name ?? '', namespace: 'ns' } })
   const pool = await world.createPool()
