@@ -65,10 +65,15 @@ export function gatherPool(cached: Pool, sources: PoolSources, now: number): Gat
 }
 
 /** The pools of either kind whose hash is that of the pool, itself included. */
-export function* namesakesOf(pool: Pool, { informers }: ControllerDependencies): Iterable<Pool> {
-  const hash = `${pool.metadata.namespace}/${poolHashOf(pool)}`
-  yield* informers.warmPools.store.indexed(indexes.poolHash, hash)
-  yield* informers.sets.store.indexed(indexes.poolHash, hash)
+export function namesakesOf(pool: Pool, deps: ControllerDependencies): Iterable<Pool> {
+  return poolsOfHash(pool.metadata.namespace ?? '', poolHashOf(pool), deps)
+}
+
+/** The pools that the value of a Sandbox's pool label may stand for. */
+export function* poolsOfHash(namespace: string, hash: string, { informers }: ControllerDependencies): Iterable<Pool> {
+  const key = `${namespace}/${hash}`
+  yield* informers.warmPools.store.indexed(indexes.poolHash, key)
+  yield* informers.sets.store.indexed(indexes.poolHash, key)
 }
 
 /** Who is the pool's, among the Sandboxes that carry its label: by controller UID and proof, never by the label. */

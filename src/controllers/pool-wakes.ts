@@ -1,6 +1,6 @@
 import type { Pod } from '../api/core.ts'
 import type { Sandbox } from '../api/kinds.ts'
-import { conditionTypes } from '../api/vocabulary.ts'
+import { conditionTypes, labels } from '../api/vocabulary.ts'
 import { controllerOf, keyOf, type KubeObject } from '../kube/object.ts'
 import { findCondition } from '../planning/conditions.ts'
 import { memberTrouble } from '../planning/member-trouble.ts'
@@ -9,7 +9,7 @@ import type { Change } from '../runtime/informer.ts'
 import type { WorkQueue } from '../runtime/work-queue.ts'
 import type { ControllerDependencies } from './dependencies.ts'
 import { indexes } from './indexes.ts'
-import { namesakesOf, type PoolSources } from './pool-gather.ts'
+import { namesakesOf, poolsOfHash, type PoolSources } from './pool-gather.ts'
 import { poolKey, poolKeyOf } from './pool-memory.ts'
 
 /** News about sandboxes come in swarms; a pass for each would cost more than the wait. Milliseconds. */
@@ -40,9 +40,15 @@ export function wakePools({ deps, memory, verify }: PoolSources, queue: WorkQueu
   })
 
   const wakeOwner = (sandbox: Sandbox) => {
+    const { namespace = '', labels: own } = sandbox.metadata
     const owner = controllerOf(sandbox)
-    if (owner?.kind !== 'SandboxWarmPool' && owner?.kind !== 'SandboxSet') return
-    queue.addAfter(poolKeyOf(owner.kind, sandbox.metadata.namespace ?? '', owner.name), gatherNewsMs)
+    if (owner?.kind === 'SandboxWarmPool' || owner?.kind === 'SandboxSet') {
+      queue.addAfter(poolKeyOf(owner.kind, namespace, owner.name), gatherNewsMs)
+    }
+    // An orphan, or one that passes itself off as the pool's.
+    const hash = owner ? undefined : own?.[labels.warmPool]
+    if (hash === undefined) return
+    for (const pool of poolsOfHash(namespace, hash, deps)) queue.addAfter(poolKey(pool), gatherNewsMs)
   }
   sandboxes.onChange((change) => {
     const { object } = change

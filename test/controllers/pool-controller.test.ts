@@ -152,6 +152,15 @@ t.test('an orphan gets its owner back', async (t) => {
   t.equal(world.stock().length, 3)
 })
 
+t.test('a sandbox without an owner, as from a backup, is looked at when it comes', async (t) => {
+  const { world } = await aFullPool(t, aWarmPool())
+  const { metadata, spec } = world.stock()[0]!
+  const marks = { [labels.warmPool]: metadata.labels?.[labels.warmPool] ?? '' }
+  await world.api.create(sandboxKind, { metadata: { name: 'restored', namespace: 'ns', labels: marks }, spec })
+  await world.settle(15)
+  t.ok(world.events.some((event) => event.startsWith('Warning UnprovenSandbox Sandbox restored')))
+})
+
 t.test('refilling yields to claims that wait, for at most two seconds', async (t) => {
   const world = await aWorld(t)
   world.claimsWaiting = 1
