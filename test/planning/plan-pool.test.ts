@@ -348,6 +348,17 @@ t.test('a template that never becomes Ready does not churn', async (t) => {
     t.equal(again.lookAgainAt, noon + 3 * second)
   })
 
+  t.test('of one that nobody ever said anything about, it is said how it went', async (t) => {
+    const silent = (status: object, ageMs: number) => {
+      const { sandbox, ...rest } = member(warmRecipe, 'a', { state: 'creating', ageMs })
+      return { ...rest, sandbox: { ...sandbox, status } }
+    }
+    const stuckOne = planPool(warm(1, { members: [silent({}, 5 * minute)] }), noon)
+    t.match(stuckOne.history.failure, { reason: 'NotReadyInTime' })
+    const endedOne = planPool(warm(1, { members: [silent({ phase: 'Failed' }, second)] }), noon)
+    t.match(endedOne.history.failure, { reason: 'SandboxEnded' })
+  })
+
   t.test('one that is available ends the wait for all', async (t) => {
     const { history } = planPool(warm(9, { members: [stuck] }), noon)
     t.equal(planPool(warm(9, { history, members: [member(warmRecipe, 'b')] }), noon).create, 8)
