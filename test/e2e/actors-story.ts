@@ -120,6 +120,7 @@ export async function tellOfActors(t: Test, { serviceAccountCredentials }: { ser
       /\(pod\/forged-sandbox\)/,
     )
     t.match(await refused(['scale', 'swp', 'kept', '--replicas=5']), /\(pool\/replicas-cap\)/)
+    t.match(await refused(['scale', 'sbs', 'coder', '--replicas=5']), /\(pool\/replicas-cap\)/)
   })
 
   await t.test('nor may an administrator', async (t) => {

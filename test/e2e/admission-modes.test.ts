@@ -123,6 +123,20 @@ t.test('what a rule does is for the configuration and the namespace to say', { t
     await until('the end of the label', async () => !(await create(privileged(`on-${Date.now()}`))).accepted)
   })
 
+  await t.test('whoever breaks the glass is let past with a warning, and it is on record', async (t) => {
+    await configured({ admission: { breakGlassGroup: 'wheel' } })
+    const since = Date.now()
+    const wheel = ['create', '-f', '-', '--as-group=wheel', '--as-group=system:authenticated']
+    const { accepted, stderr } = await tryAs(wheel, privileged('broken-glass'))
+    t.ok(accepted, stderr)
+    t.match(stderr, /^Warning: .*\(template\/pod-security\)$/m)
+    t.match(await notes(since), {
+      'templates.validate.sandgate.dev/would-deny': 'template/pod-security',
+      'templates.validate.sandgate.dev/break-glass': 'alice',
+    })
+    t.notOk((await create(privileged('whole-glass'))).accepted, 'others are refused as ever')
+  })
+
   await t.test('what was stored under a milder policy can be labelled, mended and let go of', async (t) => {
     const labelled = { additionalPodMetadata: { labels: { 'sandbox.users.io/team': 'red' } } }
     t.ok((await create(claim('old', labelled))).accepted)

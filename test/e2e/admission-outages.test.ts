@@ -196,11 +196,12 @@ t.test('when the gate is away, and what came in while nobody was asked', { timeo
   await t.test('a forged member and a forged binding that slipped past are handed to nobody', async (t) => {
     await until('the pool', () => isFull('python'))
     const [real] = await membersOf('python')
+    if (!real) return t.fail('the pool is empty')
     await whileUnregistered(client, async () => {
       // Everything of a true member: its labels, its proof, its owner with the right UID.
       await client.create(sandboxKind, {
-        ...forged(real?.metadata.labels ?? {}),
-        metadata: { ...chosen(real?.metadata ?? {}), ...forgedMetadata('forged-member') },
+        ...forged(real.metadata.labels ?? {}),
+        metadata: { ...chosen(real), ...forgedMetadata('forged-member') },
       })
       await client.create(sandboxClaimKind, claim('victim', 'nothing-yet'))
       const victim = await client.get(sandboxClaimKind, { namespace, name: 'victim' })
@@ -209,7 +210,7 @@ t.test('when the gate is away, and what came in while nobody was asked', { timeo
         metadata: {
           ...forgedMetadata('forged-binding'),
           labels: { [labels.claimUid]: victim.metadata.uid ?? '' },
-          annotations: real?.metadata.annotations ?? {},
+          annotations: real.metadata.annotations ?? {},
           ownerReferences: [ownedBy(victim)],
         },
       })
@@ -228,7 +229,7 @@ t.test('when the gate is away, and what came in while nobody was asked', { timeo
       t.notMatch(status?.sandbox?.name ?? 'none', /^(forged|none)/, `${name} has ${status?.sandbox?.name}`)
     }
     const forgedOne = (await sandboxes()).find(({ metadata }) => metadata.name === 'forged-member')
-    t.equal(controllerOf(forgedOne ?? { metadata: {} })?.kind, 'SandboxWarmPool', 'never adopted')
+    return t.equal(controllerOf(forgedOne ?? { metadata: {} })?.kind, 'SandboxWarmPool', 'never adopted')
   })
 })
 
@@ -239,8 +240,9 @@ function badObject(name: string, round: number): [Resource, KubeObject] {
 }
 
 /** What the server does not choose. */
-function chosen({ labels, annotations, ownerReferences }: ObjectMeta): ObjectMeta {
-  return { ...(labels && { labels }), ...(annotations && { annotations }), ...(ownerReferences && { ownerReferences }) }
+function chosen({ metadata }: Sandbox): ObjectMeta {
+  const { labels: own = {}, annotations = {}, ownerReferences = [] } = metadata
+  return { labels: own, annotations, ownerReferences }
 }
 
 function forgedMetadata(name: string) {

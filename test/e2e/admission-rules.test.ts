@@ -28,6 +28,18 @@ const onlyUnits: Readonly<Record<string, string>> = {
 const patience = { timeout: 150_000 }
 t.setTimeout(patience.timeout)
 
+/** Faults that users of such systems have met, and the fixtures that bring them about. */
+const cases: Readonly<Record<string, string>> = {
+  'a Sandbox with a Service and a name of 64 characters': 'sandbox/name/deny/too-long-for-its-service.yaml',
+  'two volume claim templates of one name': 'template/volume-names/deny/twice.yaml',
+  'a variable beside envFrom': 'claim/env-from/deny/config-map.yaml',
+  'LD_PRELOAD in a claim': 'claim/env-reserved/deny/ld-preload.yaml',
+  'kernel parameters for Kata in a claim': 'claim/runtime-annotation/deny/kata-kernel-parameters.yaml',
+  'a forged member of a pool': 'sandbox/forged-pool/deny/label-and-owner-of-the-pool.yaml',
+  'a projected service account token': 'template/service-account-token/deny/projected.yaml',
+  'a shutdownTime in the past': 'claim/expiry/deny/past.yaml',
+}
+
 const folder = t.testdir()
 const configuration = await configurationFile(folder)
 // Without controllers every object stays as its fixture has it, and nobody collects what has an owner that never was.
@@ -71,6 +83,11 @@ t.test('every fixture that is left to the unit tests exists', async (t) => {
     Object.keys(onlyUnits).filter((path) => !paths.has(path)),
     [],
   )
+})
+
+t.test('the faults that users have met are among what was refused', async (t) => {
+  const tried = new Set(fixtures.map(({ path }) => path))
+  for (const [what, path] of Object.entries(cases)) t.ok(tried.has(path), what)
 })
 
 t.test('every rule has been tried with something that it refuses and something that it does not', async (t) => {

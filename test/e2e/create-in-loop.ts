@@ -21,9 +21,9 @@ export function createInLoop(
   const refusals: string[] = []
   let created = 0
   let rounds = 0
-  let isOver = false
+  const over = new AbortController()
   const run = async () => {
-    while (!isOver) {
+    while (!over.signal.aborted) {
       const [resource, object] = next(rounds++)
       try {
         await client.create(resource, object, { dryRun })
@@ -38,7 +38,7 @@ export function createInLoop(
   return {
     created: () => created,
     async end() {
-      isOver = true
+      over.abort()
       await running
       return { created, refusals }
     },
