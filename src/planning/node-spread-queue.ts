@@ -68,7 +68,7 @@ export class NodeSpreadQueue<T extends Queued> {
       this.#nodesByCount.set(after, peers)
     }
     if (after > this.#largest) this.#largest = after
-    while (this.#largest > 0 && (this.#nodesByCount.get(this.#largest)?.size ?? 0) === 0) {
+    while (this.#largest > 0 && !this.#nodesByCount.get(this.#largest)?.size) {
       this.#nodesByCount.delete(this.#largest)
       this.#largest -= 1
     }

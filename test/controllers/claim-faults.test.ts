@@ -330,3 +330,17 @@ t.test(
     t.ok(world.events.includes('DuplicateSandboxReleased a'))
   },
 )
+
+t.test('a sandbox that was made anew under its name is not taken for a duplicate of the one before it', async (t) => {
+  const { world, process } = await aClaimWorld(t, { members: 0 })
+  process.caches.sandboxes.pause()
+  world.failNext(isCreate, lost)
+  await world.createClaim('a')
+  await world.settle()
+  await world.remove(sandboxKind, 'a')
+  process.caches.sandboxes.deliver(1)
+  await world.advance(5_000)
+  t.equal(world.api.calls.filter(({ verb }) => verb === 'delete').length, 0)
+  process.caches.sandboxes.resume()
+  await boundOnce(t, world, 'a')
+})

@@ -122,3 +122,21 @@ t.test('without its template a bound sandbox keeps what it has and gets what the
     spec: { podTemplate: { metadata: { labels: {}, annotations: { 'example.com/a': '1' } } } },
   })
 })
+
+t.test('a template that the pool came to refer to later does not change the Pods of bound sandboxes', async (t) => {
+  const claim = aClaim()
+  const other = {
+    ...template,
+    metadata: { ...template.metadata, name: 'node' },
+    spec: { podTemplate: { ...template.spec.podTemplate, metadata: { labels: { team: 'y' } } } },
+  }
+  t.equal(metadataSyncPatch(claim, aSandbox({ claim }), other), undefined)
+})
+
+t.test('a sandbox without the mark of its template is marked at adoption', async (t) => {
+  const bare = aSandbox({ metadata: { labels: {} } })
+  const patch = adoptionPatch(aClaim(), { ...bare, spec: { podTemplate: { spec: { containers: [] } } } }, template, '')
+  t.match(patch, {
+    spec: { podTemplate: { metadata: { labels: { 'agents.x-k8s.io/sandbox-template-ref-hash': /^[0-9a-f]{8}$/ } } } },
+  })
+})

@@ -52,3 +52,11 @@ t.test('volumes merge by name: order kept, replaced in place, new ones at the en
   )
   t.same(merged, [volume('a', '2Gi'), volume('b', '1Gi'), volume('c', '3Gi')])
 })
+
+t.test(
+  'an entry that names no container, even by an empty name, is not lost; one without a value is empty',
+  async (t) => {
+    const env = injectEnv(spec, [{ name: 'E', containerName: '' }]).containers[0]?.env
+    t.same(env?.at(-1), { name: 'E' })
+  },
+)

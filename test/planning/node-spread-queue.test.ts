@@ -56,3 +56,14 @@ function isBest(best: Queued | undefined, all: readonly Queued[]): boolean {
   const oldest = peers.toSorted((a, b) => a.createdAt - b.createdAt || (a.uid < b.uid ? -1 : 1))[0]
   return peers.length === most && oldest?.uid === best.uid
 }
+
+t.test('members that come and go on one node leave the oldest in front', async (t) => {
+  const queue = new NodeSpreadQueue()
+  queue.add({ uid: 'stays', node: 'n', createdAt: 500 })
+  for (let i = 0; i < 1_000; i++) {
+    queue.add({ uid: `u-${i}`, node: 'n', createdAt: 1_000 - i })
+    t.ok(queue.remove(`u-${i}`))
+  }
+  t.equal(queue.peek()?.uid, 'stays')
+  t.equal(queue.size, 1)
+})
