@@ -9,6 +9,7 @@ import {
 } from '../../src/api/kinds.ts'
 import { labels } from '../../src/api/vocabulary.ts'
 import { controllerOf } from '../../src/kube/object.ts'
+import { waitUntil } from '../../devcluster/wait.ts'
 import { findCondition } from '../../src/planning/conditions.ts'
 import { follow, imageOf, isReady, statusesOf, stockOf } from './pool-watch.ts'
 import { startScene } from './scene.ts'
@@ -199,4 +200,27 @@ t.test('pools that grow and change, seen at every write', { timeout: 120_000 }, 
     t.equal(bound.length, 49)
     t.equal(bound.filter((sandbox) => imageOf(sandbox) === 'box:1').length, adopted)
   })
+
+  await t.test(
+    'killed while a pool fills and started again, it never makes more than asked for',
+    { timeout: 60_000 },
+    async (t) => {
+      const { metadata } = await createSet('interrupted', { replicas: 0, template: podTemplate('box:1') })
+      let most = 0
+      const begun = Promise.withResolvers<void>()
+      const seen = await follow(t, client, sandboxKind, namespace, (store) => {
+        most = Math.max(most, stockOf(store.values(), metadata.uid).length)
+        if (most > 5) begun.resolve()
+      })
+      await patchSet('interrupted', { replicas: 60 })
+      await begun.promise
+      await product.process.stop('SIGKILL')
+      t.ok(stockOf(seen.store.values(), metadata.uid).length < 60, 'in mid-fill')
+      await product.start()
+      await waitUntil('the rest', async () => (await statusOf('interrupted')).availableReplicas === 60, {
+        withinMs: 50_000,
+      })
+      t.equal(most, 60)
+    },
+  )
 })
