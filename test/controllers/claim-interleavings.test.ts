@@ -4,7 +4,8 @@ import { sandboxClaimKind, sandboxKind } from '../../src/api/kinds.ts'
 import { controllerOf } from '../../src/kube/object.ts'
 import type { Pool } from '../../src/planning/pools.ts'
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
-import { aClaimWorld, type ClaimProcess, type ClaimWorld } from '../support/claim-world.ts'
+import type { ClaimProcess } from '../support/claim-process.ts'
+import { aClaimWorld, type ClaimWorld } from '../support/claim-world.ts'
 import { kubeError, type Fault } from '../support/memory-api.ts'
 
 /** What can happen to one request. A slow one is carried out when the test comes to it, whoever sent it. */
@@ -202,11 +203,11 @@ const metrics: Metrics = { ...createMetrics(), workqueueDepth: { measure: () => 
 t.test(
   'through faults, delays, restarts and rival leaders, each claim ends with one sandbox or a refusal',
   async (t) => {
-    const story = fc.array(fc.tuple(fc.constantFrom(...turns), fc.nat({ max: 20 })), { minLength: 5, maxLength: 45 })
+    const stories = fc.array(fc.tuple(fc.constantFrom(...turns), fc.nat({ max: 20 })), { minLength: 5, maxLength: 45 })
     await fc.assert(
       fc.asyncProperty(
         fc.nat({ max: 4 }),
-        story,
+        stories,
         fc.array(fc.constantFrom(...fates), { maxLength: 60 }),
         async (members, story, ahead) => {
           const template = { envVarsInjectionPolicy: 'Allowed' as const }
@@ -231,7 +232,7 @@ t.test(
           }
         },
       ),
-      { numRuns: Number(process.env['CLAIM_RUNS'] ?? 150) },
+      { numRuns: Number(process.env['CLAIM_RUNS'] ?? 200) },
     )
     t.pass()
   },

@@ -1,6 +1,4 @@
-import { pino } from 'pino'
 import type { Test } from 'tap'
-import { namespaces, networkPolicies, persistentVolumeClaims, pods, services } from '../../src/api/core.ts'
 import {
   sandboxClaimKind,
   sandboxKind,
@@ -12,10 +10,6 @@ import {
 } from '../../src/api/kinds.ts'
 import { labels } from '../../src/api/vocabulary.ts'
 import { defaultConfig, type Config } from '../../src/config/schema.ts'
-import { createCandidates } from '../../src/controllers/appraisal.ts'
-import { createClaimController, type ClaimController } from '../../src/controllers/claim-controller.ts'
-import type { ControllerDependencies } from '../../src/controllers/dependencies.ts'
-import { claimIndexes, sandboxIndexes, setIndexes, warmPoolIndexes } from '../../src/controllers/indexes.ts'
 import { controllerOf, type KubeObject, type Resource } from '../../src/kube/object.ts'
 import { findCondition } from '../../src/planning/conditions.ts'
 import { signedBlueprint, signOrigin, type OriginKeys } from '../../src/planning/origin.ts'
@@ -23,6 +17,7 @@ import type { Pool } from '../../src/planning/pools.ts'
 import { buildMember } from '../../src/planning/recipe.ts'
 import { ManualClock } from '../../src/runtime/manual-clock.ts'
 import { createMetrics, type Metrics } from '../../src/telemetry/metrics.ts'
+import { ClaimProcess } from './claim-process.ts'
 import { MemoryApi, type Fault } from './memory-api.ts'
 import { aTemplate, aWarmPool, noon, recipeFor } from './pool-fixtures.ts'
 import { testKeys } from './pool-world.ts'
@@ -189,68 +184,6 @@ export class ClaimWorld {
   }
 }
 
-/** One process that believes it leads. */
-export class ClaimProcess {
-  readonly caches
-  readonly controller: ClaimController
-  readonly reconfigured: (() => void)[] = []
-  readonly #stop = new AbortController()
-  readonly #running: Promise<void>
-  readonly #world: ClaimWorld
-
-  constructor(world: ClaimWorld) {
-    const { api, clock, events } = world
-    this.#world = world
-    this.caches = {
-      sandboxes: api.informer(sandboxKind, sandboxIndexes),
-      claims: api.informer(sandboxClaimKind, claimIndexes),
-      templates: api.informer(sandboxTemplateKind),
-      warmPools: api.informer(sandboxWarmPoolKind, warmPoolIndexes),
-      sets: api.informer(sandboxSetKind, setIndexes),
-      pods: api.informer(pods),
-      services: api.informer(services),
-      volumeClaims: api.informer(persistentVolumeClaims),
-      networkPolicies: api.informer(networkPolicies),
-      namespaces: api.informer(namespaces),
-    }
-    const deps: ControllerDependencies = {
-      client: api,
-      informers: this.caches,
-      config: () => world.config,
-      onConfigChange: (listener) => void this.reconfigured.push(listener),
-      originKeys: () => world.keys,
-      clock,
-      log: pino({ level: 'silent' }),
-      events: {
-        record: ({ metadata }, _type, reason) => void events.push(`${reason} ${metadata.name}`),
-        flush: () => Promise.resolve(),
-      },
-      metrics: world.metrics,
-      claimsWaiting: () => 0,
-      random: () => 0.5,
-    }
-    this.controller = createClaimController(deps, createCandidates(deps))
-    this.#running = this.controller.run(this.#stop.signal)
-  }
-
-  get hasCrashed(): boolean {
-    return this.#stop.signal.aborted
-  }
-
-  /** It leads no more, and goes on following its caches. */
-  async stepDown(): Promise<void> {
-    this.#stop.abort()
-    await this.#world.clock.advance(0)
-    await this.#running
-  }
-
-  /** Ends the process: what it only had in memory is lost, and what it has asked for may still happen. */
-  async crash(): Promise<void> {
-    for (const cache of Object.values(this.caches)) cache.pause()
-    await this.stepDown()
-  }
-}
-
 /** A world with the template `python` and the pool `pool`, with `members` ready sandboxes, and one process. */
 export async function aClaimWorld(
   t: Pick<Test, 'teardown'>,
@@ -267,4 +200,11 @@ export async function aClaimWorld(
   // oxlint-disable-next-line no-await-in-loop -- one order, so that versions are the same in every run
   for (let i = 0; i < members; i++) await world.addMember(pool)
   return { world, pool, process: world.start() }
+}
+
+/** In the end the claim owns one sandbox, and says that it is this one. */
+export async function boundOnce(t: Pick<Test, 'equal'>, world: ClaimWorld, claim: string): Promise<void> {
+  await world.advance(60_000)
+  t.equal(world.owned(claim).length, 1, 'it owns one sandbox')
+  t.equal(world.boundTo(claim), world.owned(claim)[0], 'which is the one in its status')
 }
