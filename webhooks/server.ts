@@ -60,7 +60,14 @@ export async function startServer({ app, pair, port, host, clock }: ServerOption
   const server = createServer({ ...tls, keepAliveTimeout: keepAliveTimeoutMs, requestTimeout: requestTimeoutMs })
   // Above the keep-alive timeout, or it would end connections that wait for their next request.
   server.headersTimeout = keepAliveTimeoutMs + 10_000
+  let underWay = 0
+  let onAnswered = () => {}
   server.on('request', (request, response) => {
+    underWay += 1
+    response.once('close', () => {
+      underWay -= 1
+      onAnswered()
+    })
     if (!isAccepting) response.setHeader('connection', 'close')
     app.routing(request, response)
   })
@@ -76,7 +83,12 @@ export async function startServer({ app, pair, port, host, clock }: ServerOption
       isAccepting = false
       await clock.sleep(drainMs, signal)
       const closed = new Promise<void>((resolve) => void server.close(() => resolve()))
-      server.closeIdleConnections()
+      // The API server opens connections in reserve. One that never carried a request is not idle to Node, which would
+      // wait for it for ever: so everything goes once nothing is under way.
+      onAnswered = () => {
+        if (underWay === 0) server.closeAllConnections()
+      }
+      onAnswered()
       await closed
       await app.close()
     },

@@ -140,3 +140,16 @@ t.test('a signal cuts the drain short', async (t) => {
   await drained
   await t.rejects(call(server.port, false), { code: 'ECONNREFUSED' })
 })
+
+t.test('connections without a request, such as the API server opens in reserve, do not hold up the end', async (t) => {
+  const { server, slow, asked } = await start()
+  const reserve = connect({ host, port: server.port, ca: authority.cert })
+  await once(reserve, 'secureConnect')
+  const inFlight = call(server.port, false, '/slow')
+  await asked.promise
+  const drained = server.drain(0)
+  slow.resolve()
+  t.match(await inFlight, { status: 200, body: 'at last' }, 'what is in flight is finished first')
+  await Promise.all([drained, once(reserve, 'close')])
+  t.pass('it ended by itself')
+})
