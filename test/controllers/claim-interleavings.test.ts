@@ -1,4 +1,5 @@
 import * as fc from 'fast-check'
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import t from 'tap'
 import { sandboxClaimKind, sandboxKind } from '../../src/api/kinds.ts'
 import { controllerOf } from '../../src/kube/object.ts'
@@ -75,12 +76,15 @@ class Run {
       case 'gc':
         return world.collectGarbage()
       case 'settle':
+        this.#endOverlap()
         return world.settle()
       case 'tick':
         return world.clock.advance(0)
       case 'wait':
+        this.#endOverlap()
         return world.clock.advance(300)
       case 'waitLong':
+        this.#endOverlap()
         return world.clock.advance(11_000)
       case 'catchUpOnSlow':
         return this.held.splice(pick % Math.max(1, this.held.length), 1)[0]?.()
@@ -97,8 +101,8 @@ class Run {
         this.leaders = [world.start()]
         return undefined
       case 'secondLeader':
-        void leaders[0]?.stepDown()
-        this.leaders = [...leaders.slice(-1), world.start()]
+        this.#endOverlap()
+        this.leaders.push(world.start())
         return undefined
       default:
         return turn satisfies never
@@ -107,11 +111,11 @@ class Run {
 
   /** Nothing fails or lags any more, one process leads, and there is time. */
   async comeToRest(): Promise<void> {
-    const { world, leaders } = this
+    const { world } = this
     world.api.fault = () => undefined
     for (const release of this.held.splice(0)) release()
-    for (const leader of leaders) this.#catchUp(leader)
-    for (const leader of leaders.slice(0, -1)) void leader.stepDown()
+    this.#endOverlap()
+    this.#catchUp(this.leaders[0])
     for (let i = 0; i < 3; i++) {
       // oxlint-disable-next-line no-await-in-loop -- one thing happens after the other
       await world.advance(70_000)
@@ -157,6 +161,11 @@ class Run {
     }
   }
 
+  /** Two lead at the same time for a moment only: the lease is looked at before each write. */
+  #endOverlap(): void {
+    for (const leader of this.leaders.splice(0, this.leaders.length - 1)) void leader.stepDown()
+  }
+
   #living() {
     return this.world.api.all(sandboxClaimKind)
   }
@@ -180,7 +189,8 @@ class Run {
       this.broken.push(`${name} was deleted while a status named it`)
     if (fate === 'slow') return new Promise((resolve) => this.held.push(() => resolve(undefined)))
     if (fate === 'conflict') return verb === 'patch' || verb === 'delete' ? kubeError('Conflict') : undefined
-    return errors[fate]
+    // One after the other, so that others can come in between.
+    return nextTurn().then(() => errors[fate])
   }
 
   /** A sandbox that one claim has got never becomes another's. */
