@@ -27,7 +27,8 @@ Exit codes: 0 done, 1 failed, 2 wrong usage.
 `
 }
 
-async function main([name, ...args]: readonly string[]): Promise<number> {
+async function main([first, ...args]: readonly string[]): Promise<number> {
+  const name = first === '--version' ? 'version' : first
   if (name === undefined || name === '--help' || name === '-h' || name === 'help') {
     process.stdout.write(await usage())
     return name === undefined ? exitCodes.usage : exitCodes.ok

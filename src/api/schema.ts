@@ -21,6 +21,14 @@ export function dateTime(options: Options = {}) {
   return Type.Unsafe<string>({ type: 'string', format: 'date-time', ...options })
 }
 
+/**
+ * The name of another object. What could not be one is refused here: it would only ever be looked for in vain, and a path
+ * in place of a name must not get as far as a request.
+ */
+export function objectName(description: string) {
+  return Type.String({ maxLength: 253, pattern: '^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$', description })
+}
+
 /** A count, or a percentage written as `"20%"`. */
 export function countOrPercent(options: Options = {}) {
   return Type.Unsafe<number | string>({

@@ -43,7 +43,8 @@ export function parseArguments<const O extends ParseArgsOptionsConfig>(
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals })
   } catch (error) {
-    const problem = error instanceof Error ? (error.message.split('. ')[0] ?? '') : String(error)
+    // Node explains at length, after a full stop or on further lines.
+    const problem = error instanceof Error ? (error.message.split(/\.(?:\s|$)/)[0] ?? '') : String(error)
     throw new CommandError(`${problem}. See 'sandgate ${command} --help'.`, exitCodes.usage, error)
   }
 }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import type { Devcluster } from '../../devcluster/devcluster.ts'
+import type { Product } from '../../devcluster/product.ts'
 import { KubeError } from '../kube/errors.ts'
 import { systemClock } from '../runtime/clock.ts'
 import { createLogger } from '../telemetry/logger.ts'
@@ -37,8 +38,8 @@ async function dev(args: readonly string[]): Promise<number> {
     nodes: { type: 'string', default: '2' },
     empty: { type: 'boolean', default: false },
   })
-  if (!/^\d+$/.test(flags.nodes)) {
-    const message = `--nodes takes a number, not '${flags.nodes}'. See 'sandgate dev --help'.`
+  if (!/^[1-9]\d*$/.test(flags.nodes)) {
+    const message = `--nodes takes a number from 1, not '${flags.nodes}'. See 'sandgate dev --help'.`
     throw new CommandError(message, exitCodes.usage)
   }
   const { startDevcluster, installProduct, findControlPlane, DevclusterError } = await loadDevcluster()
@@ -58,7 +59,7 @@ async function dev(args: readonly string[]): Promise<number> {
       const failure = await Promise.race([
         follow(cluster, stop),
         cluster.controlPlane.failed,
-        product.process.ended.then((how) => new DevclusterError('ProcessEnded', `sandgate ended (${how})`)),
+        keepRunning(product, say, stop),
       ])
       if (failure && !stop.aborted) throw failure
     } finally {
@@ -68,6 +69,22 @@ async function dev(args: readonly string[]): Promise<number> {
   } catch (error) {
     if (!(error instanceof DevclusterError || error instanceof KubeError)) throw error
     throw new CommandError(error.message, undefined, error)
+  }
+}
+
+/** Starts sandgate again when it ends, as a Deployment would; ends with why it could not. */
+async function keepRunning(product: Product, say: (line: string) => void, stop: AbortSignal): Promise<Error> {
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- one life after the other
+    const how = await product.process.ended
+    if (stop.aborted) return new Error('stopped')
+    say(`sandgate ended (${how}); starting it again`)
+    try {
+      // oxlint-disable-next-line no-await-in-loop
+      await product.start()
+    } catch (error) {
+      return error instanceof Error ? error : new Error(String(error))
+    }
   }
 }
 

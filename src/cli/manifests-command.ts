@@ -30,8 +30,8 @@ export const manifestsCommand: Command = {
     })
     const objects = renderInstall(await readManifests(), {
       certificates: certificateSource(flags.certificates),
-      ...(flags.image !== undefined && { image: flags.image }),
-      ...(flags.namespace !== undefined && { namespace: flags.namespace }),
+      ...(flags.image !== undefined && { image: imageName(flags.image) }),
+      ...(flags.namespace !== undefined && { namespace: namespaceName(flags.namespace) }),
       ...(flags.replicas !== undefined && { replicas: replicaCount(flags.replicas) }),
       ...(flags.url !== undefined && { url: httpsUrl(flags.url) }),
     })
@@ -45,6 +45,16 @@ function certificateSource(value: string): CertificateSource {
   const name = /^secret=(.+)$/.exec(value)?.[1]
   if (name !== undefined) return { kind: 'secret', name }
   throw wrong(`--certificates takes managed, cert-manager or secret=NAME, not '${value}'`)
+}
+
+function imageName(value: string): string {
+  if (/^\S+$/.test(value)) return value
+  throw wrong(`--image takes the name of an image, not '${value}'`)
+}
+
+function namespaceName(value: string): string {
+  if (/^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(value)) return value
+  throw wrong(`--namespace takes lower-case letters, digits and '-', at most 63 characters, not '${value}'`)
 }
 
 function replicaCount(value: string): number {

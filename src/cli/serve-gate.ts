@@ -17,6 +17,9 @@ import { CommandError } from './command.ts'
 import { install } from './manifests.ts'
 import type { ServeContext } from './serve-context.ts'
 
+/** A managed certificate takes about a second; who waits longer is told why. */
+const certificatePatienceMs = 5_000
+
 export interface GateOptions {
   readonly port: number
   readonly host?: string | undefined
@@ -27,8 +30,8 @@ export interface GateOptions {
 
 /** The admission webhooks of this process. Until they answer with a trusted certificate it is not ready. */
 export interface Gate {
-  /** Resolves with the port once they answer. */
-  start(): Promise<number>
+  /** Resolves with the port once they answer; with undefined when the signal ends before there is a certificate. */
+  start(signal: AbortSignal): Promise<number | undefined>
   /** Not ready at once; answers for that long, then closes. */
   drain(drainMs: number): Promise<void>
 }
@@ -48,10 +51,12 @@ export function createGate(context: ServeContext, options: GateOptions): Gate {
     certificates.expiries().map(({ what, at }) => ({ labels: { what }, value: at / 1000 })),
   )
   return {
-    async start() {
+    async start(signal) {
       const first = firstPair(certificates)
       following = certificates.run(work.signal)
-      const listening = await listen(context, options, await first)
+      const pair = await awaitPair(first, () => certificates.state.because, context, signal)
+      if (pair === undefined) return undefined
+      const listening = await listen(context, options, pair)
       certificates.onChange((next) => listening.useCertificate(next))
       server = listening
       return listening.port
@@ -90,6 +95,22 @@ function certificateSource(
       { resource: validatingWebhookConfigurations, name: install.registration },
     ],
   })
+}
+
+/** Says now and then what the gate waits for. */
+async function awaitPair(
+  first: Promise<KeyPair>,
+  because: () => string,
+  { clock, log }: ServeContext,
+  signal: AbortSignal,
+): Promise<KeyPair | undefined> {
+  for (;;) {
+    // oxlint-disable-next-line no-await-in-loop -- each wait ends with a word
+    const pair = await Promise.race([first, clock.sleep(certificatePatienceMs, signal)])
+    if (pair) return pair
+    if (signal.aborted) return undefined
+    log.warn({ because: because() }, 'waiting for a serving certificate')
+  }
 }
 
 async function firstPair(certificates: CertificateSource): Promise<KeyPair> {

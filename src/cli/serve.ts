@@ -64,7 +64,7 @@ async function serve(
   const work = new AbortController()
   const following = caches.run(work.signal)
   await Promise.race([caches.synced, aborted(stop)])
-  const port = stop.aborted ? undefined : await gate?.start()
+  const port = stop.aborted ? undefined : await gate?.start(stop)
   const reconciling = stop.aborted ? undefined : reconcilers?.run(stop)
   if (!stop.aborted) log.info({ port, httpPort: options.httpPort }, 'ready')
 

@@ -1,11 +1,11 @@
 import { Type, type Static } from 'typebox'
 import type { KubeObject } from '../../kube/object.ts'
 import { ageColumn, type Kind } from '../kind.ts'
-import { choice, conditions, dateTime, EmbeddedMetadata, env, volumeClaimTemplates } from '../schema.ts'
+import { choice, conditions, dateTime, EmbeddedMetadata, env, objectName, volumeClaimTemplates } from '../schema.ts'
 
 const SandboxClaimSpec = Type.Object({
   warmPoolRef: Type.Object({
-    name: Type.String({ minLength: 1, description: 'The pool to take a sandbox from, in this namespace.' }),
+    name: objectName('The pool to take a sandbox from, in this namespace.'),
     kind: Type.Optional(
       choice(['SandboxWarmPool', 'SandboxSet'], { description: 'What the name refers to. Default: SandboxWarmPool.' }),
     ),

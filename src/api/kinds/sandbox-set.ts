@@ -6,6 +6,7 @@ import {
   conditions,
   countOrPercent,
   generation,
+  objectName,
   PodTemplate,
   replicaCount,
   volumeClaimTemplates,
@@ -14,9 +15,7 @@ import {
 const SandboxSetSpec = Type.Object({
   replicas: replicaCount('How many unclaimed sandboxes to keep.'),
   template: Type.Optional(PodTemplate),
-  templateRef: Type.Optional(
-    Type.Object({ name: Type.String({ minLength: 1, description: 'A SandboxTemplate in this namespace.' }) }),
-  ),
+  templateRef: Type.Optional(Type.Object({ name: objectName('A SandboxTemplate in this namespace.') })),
   volumeClaimTemplates: Type.Optional(volumeClaimTemplates),
   persistentContents: Type.Optional(
     Type.Array(choice(['ip', 'memory', 'filesystem']), {

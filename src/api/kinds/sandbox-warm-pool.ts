@@ -1,12 +1,12 @@
 import { Type, type Static } from 'typebox'
 import type { KubeObject } from '../../kube/object.ts'
 import { ageColumn, type Kind } from '../kind.ts'
-import { choice, conditions, generation, replicaCount } from '../schema.ts'
+import { choice, conditions, generation, objectName, replicaCount } from '../schema.ts'
 
 const SandboxWarmPoolSpec = Type.Object({
   replicas: Type.Optional(replicaCount('How many unclaimed sandboxes to keep.', { default: 1 })),
   sandboxTemplateRef: Type.Object({
-    name: Type.String({ minLength: 1, description: 'A SandboxTemplate in this namespace.' }),
+    name: objectName('A SandboxTemplate in this namespace.'),
   }),
   updateStrategy: Type.Optional(
     Type.Object({
@@ -48,6 +48,13 @@ export const sandboxWarmPoolKind: Kind<SandboxWarmPool> = {
   columns: [
     { name: 'Ready', type: 'integer', jsonPath: '.status.readyReplicas' },
     { name: 'Desired', type: 'integer', jsonPath: '.spec.replicas' },
+    { name: 'Template', type: 'string', jsonPath: '.spec.sandboxTemplateRef.name', priority: 1 },
+    {
+      name: 'Progress',
+      type: 'string',
+      jsonPath: ".status.conditions[?(@.type=='Progressing')].reason",
+      priority: 1,
+    },
     ageColumn,
   ],
 }
