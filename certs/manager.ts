@@ -43,6 +43,7 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
   let remembered: AuthorityState = {}
   let served: KeyPair | undefined
   let state: CertificateState = { isReady: false, because: 'no certificate yet' }
+  let isRegistered = true
   let published: { readonly fingerprint: string; readonly since: number } | undefined
 
   async function view(): Promise<{ stored: StoredState; bundles: CaBundle[]; plan: RotationPlan }> {
@@ -50,6 +51,9 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
     if (stored.problems.length > 0) log.warn({ problems: stored.problems }, 'the certificate Secret needs repair')
     const bundles = await caBundles.read()
     state = stateOf(served, bundles, clock.now())
+    if (bundles.length === 0 && isRegistered)
+      log.warn('no webhook is registered: nothing is admitted through this gate')
+    isRegistered = bundles.length > 0
     const fingerprints = bundles.map(({ certificates }) => new Set(certificates.map((each) => each.fingerprint256)))
     const plan = planRotation({
       now: clock.now(),

@@ -106,7 +106,8 @@ export async function expiry(stage: Stage): Promise<void> {
     'the claim is living out its time',
     waitUntil('the end of claim short-lived', () => isGone(cluster, 'short-lived'), minute),
   )
-  screen.result(`gone with its sandbox after ${shutdownTime}`)
+  await kubectl(stage, ['get', 'sandboxclaims'])
+  screen.result(`gone with its sandbox, at ${shutdownTime}`)
   summary.push('claim expired and deleted on time')
 }
 
