@@ -64,7 +64,11 @@ export async function createReconcilers(context: ServeContext, signal: AbortSign
     log.info('no longer leading')
   }
   return {
-    run: async (until) => void (await Promise.all([keyring.run(until), election.run(lead, until)])),
+    run: async (until) => {
+      await Promise.all([keyring.run(until), election.run(lead, until)])
+      // Each key that waits for its time has a timer, which would keep the process alive until then.
+      for (const { queue } of controllers) queue.clearDelayed()
+    },
   }
 }
 
