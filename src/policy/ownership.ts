@@ -4,11 +4,16 @@ import { labels } from '../api/vocabulary.ts'
 import type { KubeObject, OwnerReference } from '../kube/object.ts'
 import type { Actor } from './rule.ts'
 
-const ownerKinds: ReadonlySet<string> = new Set(['SandboxWarmPool', 'SandboxSet', 'SandboxClaim'])
+const poolKinds: ReadonlySet<string> = new Set(['SandboxWarmPool', 'SandboxSet'])
 
-/** Whether a reference names a pool or a claim. The API version is not looked at: a false one must not slip through. */
-export function isPoolOrClaim({ kind }: OwnerReference): boolean {
-  return ownerKinds.has(kind)
+/** Whether a reference names a pool. The API version is not looked at: a false one must not slip through. */
+export function isPool({ kind }: OwnerReference): boolean {
+  return poolKinds.has(kind)
+}
+
+/** Whether a reference names a pool or a claim, under whatever API version. */
+export function isPoolOrClaim(owner: OwnerReference): boolean {
+  return isPool(owner) || owner.kind === 'SandboxClaim'
 }
 
 /** Whether a pool or a claim owns the object, or its labels say so. */

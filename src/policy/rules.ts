@@ -4,9 +4,9 @@ import * as claimLifecycle from './rules/claim-lifecycle.ts'
 import * as claimMetadata from './rules/claim-metadata.ts'
 import * as claimVolumes from './rules/claim-volumes.ts'
 import { hashCollision } from './rules/names.ts'
-import { ephemeralContainer, forgedSandbox } from './rules/pod.ts'
+import { ephemeralContainer, forgedSandbox, sandboxSpec } from './rules/pod.ts'
 import { poolName, poolTemplateMissing, replicasCap } from './rules/pool.ts'
-import { collectedWhileClaimed, forgedPool, sandboxReservedKeys } from './rules/sandbox-integrity.ts'
+import { collectedWhileClaimed, forgedPool, pooledSpec, sandboxReservedKeys } from './rules/sandbox-integrity.ts'
 import { claimedSpec, sandboxName, volumesImmutable } from './rules/sandbox.ts'
 import { maxUnavailable, persistentContents, templateChoice, volumeMounted } from './rules/set.ts'
 import { podInvalid, templateInUse } from './rules/template-cluster.ts'
@@ -60,11 +60,13 @@ export const rules: readonly Rule[] = [
   persistentContents,
   forgedPool,
   sandboxReservedKeys,
+  pooledSpec,
   claimedSpec,
   collectedWhileClaimed,
   volumesImmutable,
   sandboxName,
   hashCollision,
   forgedSandbox,
+  sandboxSpec,
   ephemeralContainer,
 ]

@@ -1,5 +1,6 @@
 import t from 'tap'
 import type { Pod } from '../../src/api/core.ts'
+import type { Sandbox } from '../../src/api/kinds.ts'
 import type { OwnerReference } from '../../src/kube/object.ts'
 import { evaluate } from '../../src/policy/evaluate.ts'
 import type { Actor, Facts, RuleContext, Subject } from '../../src/policy/rule.ts'
@@ -137,4 +138,60 @@ t.test('restricted asks the same of a debugging container, with what the Pod set
   const around = context({ pod: { kind: 'found', value } }, config)
   t.same(messagesOf('pod/ephemeral-container', attach(debug(hardened)), around), [])
   t.equal(messagesOf('pod/ephemeral-container', attach(debug({})), around).length, 2)
+})
+
+t.test("the spec of a pool's stock: who may change it, and by what marks it is known", async (t) => {
+  const marks: Sandbox['metadata'][] = [
+    { labels: { 'agents.x-k8s.io/warm-pool-sandbox': 'a' } },
+    { labels: { 'agents.kruise.io/sandbox-pool': 'a' } },
+    { ownerReferences: [owner('SandboxSet', { apiVersion: 'v1' })] },
+  ]
+  for (const metadata of marks) {
+    const oldObject = sandbox({}, metadata)
+    // Taking the marks off in the same request changes nothing about it.
+    for (const object of [sandbox({ shutdownTime: 'x' }, metadata), sandbox({ shutdownTime: 'x' })]) {
+      const may = (['controller', 'trusted', 'collector', 'user'] as const).filter(
+        (actor) => messagesOf('sandbox/pooled-spec', subject('Sandbox', object, { oldObject, actor })).length === 0,
+      )
+      t.same(may, ['controller', 'trusted'], JSON.stringify(metadata))
+    }
+  }
+  const claimed = { ownerReferences: [owner('SandboxClaim')] }
+  const given = subject('Sandbox', sandbox({ shutdownTime: 'x' }, claimed), { oldObject: sandbox({}, claimed) })
+  t.same(messagesOf('sandbox/pooled-spec', given), [])
+})
+
+t.test("the spec of a sandbox's Pod stays, whichever label marks it and even while it is going", async (t) => {
+  const pod = (image: string, metadata: Pod['metadata'], more: object = {}): Pod => ({
+    metadata: { name: 'box', ...metadata },
+    spec: { containers: [{ name: 'main', image }], ...more },
+  })
+  const marks = ['sandbox-name-hash', 'warm-pool-sandbox', 'sandbox-template-ref-hash']
+  for (const mark of marks) {
+    const labels = { [`agents.x-k8s.io/${mark}`]: 'x' }
+    const deletionTimestamp = '2026-01-01T00:00:00Z'
+    for (const metadata of [{ labels }, { labels, deletionTimestamp }]) {
+      const oldObject = pod('a', metadata)
+      const rulesOf = (object: Pod) => messagesOf('pod/sandbox-spec', subject('Pod', object, { oldObject })).length
+      t.equal(rulesOf(pod('b', metadata)), 1, mark)
+      t.equal(rulesOf(pod('b', {})), 1, `${mark} taken off at the same time`)
+      t.equal(rulesOf(pod('a', { ...metadata, annotations: { note: 'seen' } })), 0, mark)
+      t.equal(rulesOf(pod('b', metadata, { activeDeadlineSeconds: 1 })), 2, 'each field is named')
+    }
+  }
+})
+
+t.test('a toleration that the API server adds is no change, beside one that is there or not', async (t) => {
+  const added = { key: 'node.kubernetes.io/not-ready', operator: 'Exists', effect: 'NoExecute', tolerationSeconds: 300 }
+  const other = { key: 'example.com/reserved', operator: 'Exists' }
+  const pod = (...tolerations: object[]): Pod => ({
+    metadata: { name: 'box', labels: nameHash },
+    spec: { containers: [], ...(tolerations.length > 0 && { tolerations }) },
+  })
+  const changes = (before: Pod, after: Pod) =>
+    messagesOf('pod/sandbox-spec', subject('Pod', after, { oldObject: before })).length
+  t.equal(changes(pod(), pod(added)), 0)
+  t.equal(changes(pod(other), pod(other, added)), 0)
+  t.equal(changes(pod(other), pod(other, { ...added, effect: 'NoSchedule' })), 1)
+  t.equal(changes(pod(), pod({ operator: 'Exists' })), 1, 'tolerates everything')
 })

@@ -30,9 +30,11 @@ t.test('integrity rules are exactly those that protect other tenants', async (t)
       'template/reserved-metadata',
       'sandbox/forged-pool',
       'sandbox/reserved-keys',
+      'sandbox/pooled-spec',
       'sandbox/collected-while-claimed',
       'names/hash-collision',
       'pod/forged-sandbox',
+      'pod/sandbox-spec',
     ],
   )
 })

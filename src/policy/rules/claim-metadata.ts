@@ -126,12 +126,12 @@ export const metadataConflict: Rule<'SandboxClaim'> = {
   },
 }
 
-/** The default NetworkPolicy lets in whatever bears the router's label. */
+/** The default NetworkPolicy lets in whatever bears the router's label in the router's namespace. */
 export const routerLabel: Rule<'SandboxClaim'> = {
   ...shared,
   id: 'claim/router-label',
   refuses: 'The label app=sandbox-router, in any case.',
-  why: 'The default network policy admits Pods with this label to every sandbox.',
+  why: 'Pods with this label in the namespace network.routerNamespace (agent-sandbox-system) are admitted to every sandbox by the default network policy, and policies of your own may ask for no more than the label.',
   relax: 'Nothing relaxes it; give the Pod another label.',
   check({ object }) {
     return Object.entries(object.spec.additionalPodMetadata?.labels ?? {})

@@ -1,7 +1,8 @@
-import type { V1PodSpec, V1Volume } from '@kubernetes/client-node'
+import type { V1PodSpec, V1Toleration, V1Volume } from '@kubernetes/client-node'
 import type { Pod } from '../../api/core.ts'
 import { domains, labels } from '../../api/vocabulary.ts'
 import { containersOf, ephemeralOf, listOf } from '../blueprint-view.ts'
+import { changedFields } from '../changed-fields.ts'
 import { domainOf, isWithin, keyChanges, keyPath } from '../keys.ts'
 import { forbiddenOwnerChanges } from '../ownership.ts'
 import { podSecurityViolations } from '../pod-security/violations.ts'
@@ -19,8 +20,9 @@ export const forgedSandbox: Rule<'Pod'> = {
   judges: 'change',
   integrity: true,
   mode: 'enforce',
-  refuses: 'Sandbox labels, or a Sandbox as owner, added, changed or removed on a Pod by anyone but the controllers.',
-  why: "The Pod would get a sandbox's traffic, or leave its network policy.",
+  refuses:
+    'Sandbox labels, and with them a Sandbox as owner, added, changed or removed on a Pod by anyone but the controllers.',
+  why: "The Pod would get a sandbox's traffic, or leave its network policy. Pods that bear none of these labels, neither before nor after, never come to the gate: a Sandbox as their owner gains them nothing.",
   relax: 'Nothing does for a tenant; agents.x-k8s.io/adoptable is free on a Pod without an owner.',
   check({ object, oldObject, actor }) {
     if (actor === 'controller' || actor === 'trusted') return []
@@ -45,6 +47,47 @@ export const forgedSandbox: Rule<'Pod'> = {
 
 function hasOwners(pod: Pod | undefined): boolean {
   return (pod?.metadata.ownerReferences ?? []).length > 0
+}
+
+/**
+ * The API server itself lets little of a Pod's spec change: images, activeDeadlineSeconds, a negative
+ * terminationGracePeriodSeconds, further tolerations, and what still waits behind scheduling gates. A new image is a new
+ * program in a running sandbox. The marks of the old object count: adding them is the business of pod/forged-sandbox.
+ *
+ * No controller compares a Pod's images with its Sandbox's besides: webhooks of the cluster may rewrite them on the way,
+ * to a registry's mirror say, and every such Pod would count as foreign.
+ */
+export const sandboxSpec: Rule<'Pod'> = {
+  id: 'pod/sandbox-spec',
+  kinds: ['Pod'],
+  on: ['UPDATE'],
+  judges: 'change',
+  integrity: true,
+  mode: 'enforce',
+  refuses:
+    "Changing the spec of a sandbox's Pod, by anyone but the controllers: an image, a deadline, tolerations or what scheduling gates hold open.",
+  why: 'Another image would run in a sandbox that a claim holds or gets next; nothing looks for it later, since webhooks of the cluster may rewrite images when the Pod is created.',
+  relax:
+    'Nothing does for a tenant; list what has to, such as a queue that lifts scheduling gates, under admission.trustedUsers.',
+  check({ object, oldObject, actor }) {
+    if (!oldObject || actor === 'controller' || actor === 'trusted' || !isMarked(oldObject)) return []
+    return changedFields(withoutAddedByServer(oldObject), withoutAddedByServer(object)).map((field) => ({
+      field: `spec.${field}`,
+      message: 'the Pod of a sandbox stays as the controllers made it. Make another sandbox of what you want to run.',
+    }))
+  },
+}
+
+/** The spec without what the API server's DefaultTolerationSeconds adds at any update, if it was not there before. */
+function withoutAddedByServer({ spec }: Pod): object {
+  const { tolerations, ...rest } = spec ?? {}
+  const chosen = listOf(tolerations).filter((toleration) => !isAddedByServer(toleration))
+  return chosen.length > 0 ? { ...rest, tolerations: chosen } : rest
+}
+
+function isAddedByServer({ key, operator, effect }: V1Toleration): boolean {
+  const isOutage = key === 'node.kubernetes.io/not-ready' || key === 'node.kubernetes.io/unreachable'
+  return isOutage && operator === 'Exists' && effect === 'NoExecute'
 }
 
 const sandboxLabels = [labels.sandboxNameHash, labels.warmPool, labels.templateRefHash]
@@ -83,9 +126,11 @@ export const ephemeralContainer: Rule<'Pod'> = {
 }
 
 function isSandboxPod({ object, oldObject }: Subject<'Pod'>, known: Pod | undefined): boolean {
-  return [object, oldObject, known].some((pod) =>
-    sandboxLabels.some((key) => pod?.metadata.labels?.[key] !== undefined),
-  )
+  return [object, oldObject, known].some((pod) => pod !== undefined && isMarked(pod))
+}
+
+function isMarked({ metadata }: Pod): boolean {
+  return sandboxLabels.some((key) => metadata.labels?.[key] !== undefined)
 }
 
 const tokenDirectory = /^(\/var)?\/run\/secrets\/kubernetes\.io\/serviceaccount\/?$/

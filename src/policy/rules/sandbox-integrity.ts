@@ -1,7 +1,8 @@
 import { labels } from '../../api/vocabulary.ts'
 import { controllerOf } from '../../kube/object.ts'
+import { changedFields } from '../changed-fields.ts'
 import { isReserved, keyChanges, keyPath } from '../keys.ts'
-import { forbiddenOwnerChanges, isManaged, isPoolOrClaim } from '../ownership.ts'
+import { forbiddenOwnerChanges, isManaged, isPool, isPoolOrClaim } from '../ownership.ts'
 import type { Actor, Rule, Violation } from '../rule.ts'
 
 const shared = { kinds: ['Sandbox'], judges: 'change', integrity: true, mode: 'enforce' } as const
@@ -66,6 +67,32 @@ export const sandboxReservedKeys: Rule<'Sandbox'> = {
           message: `it is reserved for the controllers and was ${how}. Leave it as it was.`,
         })),
     )
+  },
+}
+
+/**
+ * Stock goes to the next claim, whoever that is. Its proof of origin covers what it is made of, but neither times, mode
+ * nor Pod metadata. The marks of the old object count: who adds marks and changes the spec at once forges a member.
+ */
+export const pooledSpec: Rule<'Sandbox'> = {
+  ...shared,
+  id: 'sandbox/pooled-spec',
+  on: ['UPDATE'],
+  refuses: 'Changing anything in the spec of a Sandbox that is the stock of a pool, by anyone but the controllers.',
+  why: 'The next claim would get a sandbox that its template does not describe, or one that is about to end.',
+  relax: 'Nothing does for a tenant: change the template or the pool; list a backup tool under admission.trustedUsers.',
+  check({ object, oldObject, actor }) {
+    if (!oldObject || mayWrite(actor)) return []
+    const owner = controllerOf(oldObject)
+    const isPooled =
+      (owner !== undefined && isPool(owner)) ||
+      [...poolLabels].some((key) => oldObject.metadata.labels?.[key] !== undefined)
+    if (!isPooled) return []
+    return changedFields(oldObject.spec, object.spec).map((field) => ({
+      field: `spec.${field}`,
+      message:
+        "a pool's Sandbox stays as the pool made it until it is claimed. Change the template or the pool instead.",
+    }))
   },
 }
 

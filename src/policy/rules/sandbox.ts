@@ -1,6 +1,6 @@
-import { canonicalJson } from '../../api/hash.ts'
 import { labels } from '../../api/vocabulary.ts'
 import { controllerOf } from '../../kube/object.ts'
+import { differ } from '../changed-fields.ts'
 import { isDnsLabel, nameOf } from '../names.ts'
 import type { Rule } from '../rule.ts'
 
@@ -52,10 +52,6 @@ export const volumesImmutable: Rule<'Sandbox'> = {
     const message = 'the volumes exist already and cannot follow a change. Create another Sandbox.'
     return [{ field: 'spec.volumeClaimTemplates', message }]
   },
-}
-
-function differ(a: unknown, b: unknown): boolean {
-  return canonicalJson(a) !== canonicalJson(b)
 }
 
 /** The Pod, its host name and the Service are named like the Sandbox; older servers want a Service to begin with a letter. */
