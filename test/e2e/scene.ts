@@ -11,7 +11,7 @@ export interface Scene extends Devcluster {
   kubectl(args: readonly string[], input?: string): Promise<string>
   /** kubectl that must fail; resolves with what it printed on standard error. */
   kubectlRefused(args: readonly string[], input?: string): Promise<string>
-  /** Polls until `holds` does, for half a minute. */
+  /** Polls until `holds` does, for a minute: the garbage collector alone may take half of that to learn of new kinds. */
   until(what: string, holds: () => Promise<boolean>): Promise<void>
 }
 
@@ -47,6 +47,6 @@ export async function startScene(
       if (code === 0) throw new Error(`kubectl ${args.join(' ')} was accepted: ${stdout}`)
       return stderr
     },
-    until: (what, holds) => waitUntil(what, holds, { withinMs: 30_000 }),
+    until: (what, holds) => waitUntil(what, holds, { withinMs: 60_000 }),
   }
 }
