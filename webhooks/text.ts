@@ -23,6 +23,11 @@ export function warningTexts(warnings: readonly string[]): string[] {
   )
 }
 
+/** The text of a refusal on one line: kubectl shows no more of an Event than its first. */
+export function onOneLine(text: string): string {
+  return text.replace('\n- ', ' ').replaceAll('\n- ', '; ')
+}
+
 /** The text in at most `limit` UTF-16 units; what is cut is cut in front of the rule's name. */
 export function shortened(text: string, limit: number): string {
   if (text.length <= limit) return text

@@ -10,6 +10,7 @@ import type { Deadline } from './deadline.ts'
 import type { FactSource, Surroundings } from './facts.ts'
 import type { AdmissionRequest, Verdict } from './review.ts'
 import { subjectOf } from './subject.ts'
+import { onOneLine } from './text.ts'
 import { invalid, verdictOf } from './verdict.ts'
 
 /** The rules, as functions, so that a test can put others in their place. */
@@ -96,7 +97,9 @@ function leaveTraces(
     if (lowered === 'break-glass') log.warn(fields, 'a break-glass user was let past a rule')
     else if (mode === 'audit') log.info(fields, 'a change breaks a rule that is only audited')
   }
-  if (verdict.kind === 'denied') events?.record({ ...object, kind }, 'Warning', refusedReason, verdict.message)
+  if (verdict.kind === 'denied') {
+    events?.record({ ...object, kind }, 'Warning', refusedReason, onOneLine(verdict.message))
+  }
 }
 
 /** A rule that one object breaks a thousand times counts once. */

@@ -144,12 +144,17 @@ function traced(findings: Finding[]) {
 
 t.test('a refusal is counted once for each rule, and told in an Event', async (t) => {
   const { gate, refusals, events, facts } = traced([refusal, refusal, { ...refusal, rule: 'claim/name' }])
-  const { status } = await gate.ask(claims, created(claim()))
+  await gate.ask(claims, created(claim()))
   t.strictSame(refusals.map((each) => (each as { rule: string }).rule).toSorted(), ['claim/env-policy', 'claim/name'])
-  t.strictSame(events, [
-    { kind: 'SandboxClaim', name: 'c', type: 'Warning', reason: refusedReason, message: status?.message },
-  ])
+  const message = `3 problems: ${[1, 2, 3].map(() => refusal.message).join('; ')}`
+  t.strictSame(events, [{ kind: 'SandboxClaim', name: 'c', type: 'Warning', reason: refusedReason, message }])
   t.strictSame(facts.created, [], 'and takes no quota')
+})
+
+t.test('the Event of a single refusal says what the answer says', async (t) => {
+  const { gate, events } = traced([refusal])
+  const { status } = await gate.ask(claims, created(claim()))
+  t.match(events, [{ message: status?.message }])
 })
 
 t.test('a claim that is let in counts towards its user, nothing else does', async (t) => {
