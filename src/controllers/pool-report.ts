@@ -58,8 +58,8 @@ export function reportUnproven({ view, notes, unproven }: GatheredPool, deps: Co
   for (const sandbox of unproven) {
     if (notes.reported.has(uidOf(sandbox))) continue
     const message =
-      `Sandbox ${sandbox.metadata.name} carries the marks of this pool but was not made by it: ` +
-      'it is neither counted nor handed out. Delete it, or remove the marks.'
+      `Sandbox ${sandbox.metadata.name} bears the marks of this pool, but its proof of origin does not match: ` +
+      'somebody else made it, or changed it since. It is neither counted nor handed out. Delete it.'
     deps.log.warn({ namespace, pool, sandbox: sandbox.metadata.name }, 'sandbox without a valid proof of origin')
     deps.events.record(reference(view.pool), 'Warning', 'UnprovenSandbox', message)
     deps.metrics.unprovenSandboxes.inc({ namespace, pool })

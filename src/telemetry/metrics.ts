@@ -147,7 +147,7 @@ export function createMetrics(build: BuildInfo = { version: 'unknown' }): Metric
     }),
     unprovenSandboxes: make.counter({
       name: 'sandgate_unproven_sandboxes_total',
-      help: 'Sandboxes that carried the marks of a pool without having been made by it.',
+      help: 'Sandboxes that bore the marks of a pool while their proof of origin did not match.',
       labels: ['namespace', 'pool'],
     }),
     admissionDuration: make.histogram({

@@ -134,7 +134,9 @@ t.test('case 24: a forged sandbox is not counted, not deleted, and told of once'
     ['forged'],
   )
   t.match(world.stored(pool).status, { replicas: 0 })
-  t.equal(world.events.filter((event) => event.includes('UnprovenSandbox')).length, 1)
+  const told = world.events.filter((event) => event.includes('UnprovenSandbox'))
+  t.equal(told.length, 1)
+  t.match(told[0], /proof of origin does not match: somebody else made it, or changed it since/)
 })
 
 t.test('an orphan gets its owner back', async (t) => {
