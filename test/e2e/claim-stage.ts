@@ -1,3 +1,5 @@
+import { randomUUID } from 'node:crypto'
+import { waitUntil } from '../../devcluster/wait.ts'
 import { type Pod, pods } from '../../src/api/core.ts'
 import {
   type Sandbox,
@@ -46,7 +48,14 @@ export interface ClaimStage extends Scene {
   /** Resolves once the claim is not Ready for this reason. */
   untilReason(claim: string, reason: string): Promise<Condition>
   untilGone(resource: Resource, name: string): Promise<void>
+  /**
+   * Resolves once the garbage collector knows the kinds. It looks for new ones each half minute, and what it could not
+   * judge before it tries again with pauses that grow into minutes: so nothing is to be left to it earlier.
+   */
+  untilCollecting(): Promise<void>
 }
+
+const configMaps: Resource = { group: '', version: 'v1', kind: 'ConfigMap', plural: 'configmaps', namespaced: true }
 
 /** The shortest template there is. */
 export const aPodTemplate: TemplateSpec['podTemplate'] = { spec: { containers: [{ name: 'main', image: 'box:1' }] } }
@@ -123,6 +132,24 @@ export async function startClaimStage(...options: Parameters<typeof startScene>)
         const condition = await ready(name)
         return condition?.status === 'False' && condition.reason === reason ? condition : undefined
       }),
+    async untilCollecting() {
+      const abandoned = { 'test/abandoned': 'true' }
+      let count = 0
+      const isAnyCollected = async () => {
+        const owner = {
+          apiVersion: apiVersionOf(sandboxKind),
+          kind: sandboxKind.kind,
+          name: 'nobody',
+          uid: randomUUID(),
+        }
+        const metadata = { name: `abandoned-${count}`, namespace, labels: abandoned, ownerReferences: [owner] }
+        await client.create(configMaps, { metadata })
+        count++
+        return (await client.list(configMaps, { namespace, labelSelector: 'test/abandoned' })).items.length < count
+      }
+      await waitUntil('the garbage collector', isAnyCollected, { withinMs: 60_000, everyMs: 500 })
+      await kubectl(['delete', 'configmaps', '-l=test/abandoned'])
+    },
     untilGone: (resource, name) =>
       until(`the end of ${resource.kind} ${name}`, async () => (await find(resource, name)) === undefined),
   }

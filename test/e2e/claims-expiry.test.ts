@@ -14,11 +14,22 @@ const inTime = (ms: number) => new Date(Date.now() + ms).toISOString()
 const finishedOf = ({ status }: SandboxClaim) => findCondition(status?.conditions, conditionTypes.finished)
 const isMarked = (claim: SandboxClaim) => readyOf(claim)?.reason === 'ClaimExpired'
 
-// What goes along with an object is the garbage collector's, which needs half a minute to get to know the kinds. So what
-// needs no help from it comes first.
 t.test('how claims end', { timeout: 150_000 }, async (t) => {
   const stage = await startClaimStage(t, { audit: false })
-  const { client, nodes, kubectl, find, setUp, claim, patch, until, untilReady, untilReason, untilGone } = stage
+  const {
+    client,
+    nodes,
+    kubectl,
+    find,
+    setUp,
+    claim,
+    patch,
+    until,
+    untilReady,
+    untilReason,
+    untilGone,
+    untilCollecting,
+  } = stage
   const data = {
     metadata: { name: 'data' },
     spec: { accessModes: ['ReadWriteOnce'], resources: { requests: { storage: '1Gi' } } },
@@ -89,6 +100,7 @@ t.test('how claims end', { timeout: 150_000 }, async (t) => {
     t.equal((await stage.ready('extended'))?.status, 'True')
   })
 
+  await untilCollecting()
   await t.test('Delete: the claim says that it has expired, then it goes with all that it had', async (t) => {
     const told = await watchClaims(t)
     await claim('quick', 'short', { lifecycle: { shutdownTime: inTime(6_000), shutdownPolicy: 'Delete' } })

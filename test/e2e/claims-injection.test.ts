@@ -35,7 +35,19 @@ function envOf({ spec }: Pod, container: string): V1EnvVar[] | undefined {
 
 t.test('what a claim brings along', { timeout: 150_000 }, async (t) => {
   const stage = await startClaimStage(t, { audit: false })
-  const { client, kubectl, find, setUp, claim, claimRefused, patch, untilReady, untilReason, untilGone } = stage
+  const {
+    client,
+    kubectl,
+    find,
+    setUp,
+    claim,
+    claimRefused,
+    patch,
+    untilReady,
+    untilReason,
+    untilGone,
+    untilCollecting,
+  } = stage
   await Promise.all([
     setUp('strict', 1, { podTemplate: steps }),
     setUp('allowed', 1, { podTemplate: steps, envVarsInjectionPolicy: 'Allowed' }),
@@ -174,6 +186,7 @@ t.test('what a claim brings along', { timeout: 150_000 }, async (t) => {
     t.match(refusal, /volumeClaimTemplates\[1\].*the name d is used twice/)
   })
 
+  await untilCollecting()
   await t.test('the volumes of a sandbox go with its claim', async () => {
     await kubectl(['delete', 'sandboxclaim', 'disk'])
     await untilGone(persistentVolumeClaims, 'data-disk')
