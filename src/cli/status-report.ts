@@ -68,10 +68,10 @@ export interface RefusalLine {
 }
 
 /**
- * Puts a status together. `now` is in milliseconds by the API server's clock. Without the configuration that the
+ * Puts a status together. Without the configuration that the
  * controllers use, `config`, it is not known what a SandboxWarmPool would make now, and so not what is stale.
  */
-export function statusReport(objects: StatusObjects, now: number, config: Config | undefined): StatusReport {
+export function statusReport(objects: StatusObjects, config: Config | undefined): StatusReport {
   const pools: readonly Pool[] = [...objects.warmPools, ...objects.sets]
   const templates = new Map(objects.templates.map((template) => [keyOf(template), template]))
   const sandboxes = new Map(objects.sandboxes.map((sandbox) => [keyOf(sandbox), sandbox]))
@@ -83,7 +83,7 @@ export function statusReport(objects: StatusObjects, now: number, config: Config
       .map((pool) => {
         const name = referencedTemplate(pool)
         const template = templateOf(pool, templates.get(`${pool.metadata.namespace}/${name}`))
-        return poolLine(pool, template, stock.get(stockKey(pool, poolHashOf(pool))) ?? [], now, config)
+        return poolLine(pool, template, stock.get(stockKey(pool, poolHashOf(pool))) ?? [], config)
       })
       .toSorted((a, b) => compare(`${a.namespace}/${a.name}`, `${b.namespace}/${b.name}`)),
     claims: objects.claims
@@ -99,7 +99,6 @@ function poolLine(
   pool: Pool,
   template: SandboxTemplate | undefined,
   stock: readonly Sandbox[],
-  now: number,
   config: Config | undefined,
 ): PoolLine {
   const { namespace = '', name = '' } = pool.metadata
@@ -108,7 +107,7 @@ function poolLine(
   const progressing = findCondition(pool.status?.conditions, conditionTypes.progressing)
   const stale = isSandboxSet(pool)
     ? replicas - (updatedReplicas ?? replicas)
-    : config && staleIn(stock, pool, template, now, config)
+    : config && staleIn(stock, pool, template, config)
   return {
     namespace,
     name,
@@ -130,18 +129,12 @@ interface Counts {
   readonly updatedReplicas?: number
 }
 
-function staleIn(
-  stock: readonly Sandbox[],
-  pool: Pool,
-  template: SandboxTemplate | undefined,
-  now: number,
-  config: Config,
-): number {
+function staleIn(stock: readonly Sandbox[], pool: Pool, template: SandboxTemplate | undefined, config: Config): number {
   const isFresh = freshnessJudge(recipeOf(pool, template, { config }))
   const members = stock.filter((sandbox) => {
     const owner = controllerOf(sandbox)
     const isOurs = owner === undefined || owner.uid === pool.metadata.uid
-    return isOurs && !sandbox.metadata.deletionTimestamp && memberState(sandbox, now) !== 'dead'
+    return isOurs && !sandbox.metadata.deletionTimestamp && memberState(sandbox) !== 'dead'
   })
   return members.filter((sandbox) => !isFresh({ sandbox, isOrphan: !controllerOf(sandbox) })).length
 }

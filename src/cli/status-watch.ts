@@ -41,7 +41,7 @@ export async function watchStatus(options: WatchOptions, signal: AbortSignal): P
   const isScreen = out.isTTY && format === 'table'
   const notice = createNotice(clock)
   const followed = followObjects(client, scope, clock, isScreen ? notice.log : createLogger({ level: 'warn' }))
-  const report = () => statusReport(followed.current(), serverNow(options), config)
+  const report = () => statusReport(followed.current(), config)
   const show = isScreen ? screen(options, notice) : stream(options)
 
   let timer: Timer | undefined

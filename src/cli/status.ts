@@ -66,7 +66,7 @@ async function status(args: readonly string[]): Promise<number> {
       return
     }
     const now = systemClock.now() + client.serverClockOffsetMs()
-    const report = statusReport(objects, now, config)
+    const report = statusReport(objects, config)
     if (format === 'json') {
       out.write(`${JSON.stringify(report, undefined, 2)}\n`)
       return

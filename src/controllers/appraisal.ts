@@ -25,8 +25,7 @@ export function createCandidates(deps: ControllerDependencies): Candidates {
     const poolUid = pool.metadata.uid ?? ''
     const isProven = verify(sandbox, poolUid) === 'valid'
     const isFresh = judges.of(pool)({ sandbox, isOrphan: false })
-    const now = deps.clock.now() + deps.client.serverClockOffsetMs()
-    const worth = candidateWorth(sandbox, pool, { isProven, isFresh, hasOwnPod: hasOwnPod(sandbox, deps) }, now)
+    const worth = candidateWorth(sandbox, pool, { isProven, isFresh, hasOwnPod: hasOwnPod(sandbox, deps) })
     return worth && { poolUid, worth }
   }
   const poolOf = (sandbox: Sandbox): Pool | undefined => {

@@ -30,14 +30,9 @@ export class Candidates {
     this.#listeners.push(listener)
   }
 
-  /** The best of the pool that `isUsable` lets through; what it does not, which is for good, is no candidate any more. */
-  best(poolUid: string, isUsable: (sandbox: Sandbox) => boolean): Stock {
-    const stock = this.#stocks.get(poolUid)
-    for (;;) {
-      const best = stock?.best() ?? { kind: 'empty' }
-      if (best.kind !== 'candidate' || isUsable(best.sandbox)) return best
-      this.#remove(uidOf(best.sandbox))
-    }
+  /** What the pool would hand out next. */
+  best(poolUid: string): Stock {
+    return this.#stocks.get(poolUid)?.best() ?? { kind: 'empty' }
   }
 
   /** True while the sandbox could be handed out by that pool. */

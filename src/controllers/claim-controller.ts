@@ -87,7 +87,7 @@ export function createClaimController(deps: ControllerDependencies, candidates: 
     const awaitsStock = (plan.kind === 'wait' || plan.kind === 'publish') && plan.awaitsStock === true
     if (awaitsStock) waiters.join(key, poolUid)
     else waiters.leave(key)
-    if (owned.length === 0 && candidates.best(poolUid, () => true).kind === 'candidate') wakeWaiter(poolUid)
+    if (owned.length === 0 && candidates.best(poolUid).kind === 'candidate') wakeWaiter(poolUid)
   }
 
   function wakeWaiter(poolUid: string): void {

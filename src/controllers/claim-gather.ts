@@ -34,8 +34,7 @@ export function gatherClaim(key: string, live: LiveReads, sources: ClaimSources,
   const template = live.template ?? cachedTemplate(pool, informers)
   const isUnbound = claim !== undefined && owned.length === 0
   const poolUid = servingPool(pool)
-  const isUsable = (sandbox: Sandbox) => !isExpired(sandbox, now)
-  const stock = isUnbound ? candidates.best(poolUid, isUsable) : ({ kind: 'empty' } as const)
+  const stock = isUnbound ? candidates.best(poolUid) : ({ kind: 'empty' } as const)
   const mayStartCold = isUnbound && (stock.kind !== 'candidate' || needsOwnBlueprint(claim))
   return {
     claim,
@@ -47,7 +46,7 @@ export function gatherClaim(key: string, live: LiveReads, sources: ClaimSources,
     template,
     refusals: claim ? claimRefusals(claim, { pool, template, isUnbound }, deps, now) : [],
     templateRefusal: mayStartCold ? templateRefusals(pool, template, deps, now) : undefined,
-    marked: isUnbound ? markedCandidate(claim, poolUid, isUsable, sources) : undefined,
+    marked: isUnbound ? markedCandidate(claim, poolUid, sources) : undefined,
     stock,
     lostRaces: live.lostRaces,
     ofName: live.ofName ?? foundOr(informers.sandboxes.store.get(key), { kind: 'missing' }),
@@ -93,13 +92,12 @@ function namedAmong(owned: readonly Sandbox[], claim: SandboxClaim | undefined):
 function markedCandidate(
   claim: SandboxClaim,
   poolUid: string,
-  isUsable: (sandbox: Sandbox) => boolean,
   { deps, candidates }: ClaimSources,
 ): Sandbox | undefined {
   const { annotations: notes, labels, namespace } = claim.metadata
   const name = notes?.[annotations.sandboxName] ?? labels?.[annotations.sandboxName]
   const sandbox = name === undefined ? undefined : deps.informers.sandboxes.store.get(`${namespace}/${name}`)
-  return sandbox && isUsable(sandbox) && candidates.isCandidate(sandbox, poolUid) ? sandbox : undefined
+  return sandbox && candidates.isCandidate(sandbox, poolUid) ? sandbox : undefined
 }
 
 /** Labels carry the hash of a sandbox's name: two that share it would share their traffic. */
@@ -107,8 +105,4 @@ function sameHash({ metadata }: SandboxClaim, { sandboxes }: ControllerDependenc
   const { namespace = '', name = '' } = metadata
   const alike = sandboxes.store.indexed(indexes.nameHash, `${namespace}/${nameHash(name)}`)
   return alike.find((sandbox) => sandbox.metadata.name !== name)
-}
-
-function isExpired(sandbox: Sandbox, now: number): boolean {
-  return sandbox.spec.shutdownTime !== undefined && Date.parse(sandbox.spec.shutdownTime) <= now
 }

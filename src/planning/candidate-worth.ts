@@ -18,13 +18,12 @@ export interface Judgement {
 /**
  * What the sandbox is worth to a claim on `pool`, or undefined when it must not be handed out: being deleted, ended,
  * suspended, without proof or marks, with a Pod that is not its own, of another pool (by UID: one of the same name may be
- * its successor), or stale in a pool that recreates. Members of a SandboxSet are handed out only when they are Ready. `now` is in milliseconds.
+ * its successor), or stale in a pool that recreates. Members of a SandboxSet are handed out only when they are Ready.
  */
 export function candidateWorth(
   sandbox: Sandbox,
   pool: Pool,
   { isProven, isFresh, hasOwnPod }: Judgement,
-  now: number,
 ): Worth | undefined {
   const own = sandbox.metadata.labels ?? {}
   const isMember =
@@ -38,7 +37,7 @@ export function candidateWorth(
   if (!isMember) return undefined
   const isSet = isSandboxSet(pool)
   if (!isFresh && !isSet && pool.spec.updateStrategy?.type === 'Recreate') return undefined
-  const state = memberState(sandbox, now)
+  const state = memberState(sandbox)
   const hasAddress = (sandbox.status?.podIPs?.length ?? 0) > 0
   if (hasAddress && !hasOwnPod) return undefined
   switch (state) {

@@ -6,7 +6,7 @@ import { findCondition } from './conditions.ts'
  * - `available`: Ready with an address.
  * - `creating`: not Ready, for whatever reason.
  * - `paused`: suspended by hand. Stock, but neither on its way nor of use.
- * - `dead`: finished, failed or expired. It never comes back.
+ * - `dead`: finished, failed, or due to end at some time, which no pool ever asks for. It is of no use to anyone.
  */
 export type MemberState = 'available' | 'creating' | 'paused' | 'dead'
 
@@ -17,14 +17,15 @@ const endedReasons: ReadonlySet<string | undefined> = new Set([
   sandboxReasons.expired,
 ])
 
-/** The state of a sandbox at `now`, in milliseconds since the epoch by the API server's clock. */
-export function memberState(sandbox: Sandbox, now: number): MemberState {
+/** The state of a sandbox that is a pool's. */
+export function memberState(sandbox: Sandbox): MemberState {
   const { status, spec } = sandbox
   const ready = findCondition(status?.conditions, conditionTypes.ready)
   if (findCondition(status?.conditions, conditionTypes.finished)?.status === 'True') return 'dead'
   if (endedPhases.has(status?.phase)) return 'dead'
   if (ready?.status !== 'True' && endedReasons.has(ready?.reason)) return 'dead'
-  if (spec.shutdownTime !== undefined && Date.parse(spec.shutdownTime) <= now) return 'dead'
+  // The claim that got it would find its work cut short, by whoever wrote the time.
+  if (spec.shutdownTime !== undefined) return 'dead'
   if (spec.operatingMode === 'Suspended') return 'paused'
   return ready?.status === 'True' && (status?.podIPs?.length ?? 0) > 0 ? 'available' : 'creating'
 }

@@ -49,7 +49,7 @@ const unprovablePace = 0.2
  *  9. Look again when the next grace, expiry, wait or rate is due; at once when the batch was full.
  */
 export function planPool(view: PoolView, now: number): PoolPlan {
-  const stock = appraise(view, now) // 1
+  const stock = appraise(view) // 1
   const removals = new Removals(stock, view.maxBatch)
   for (const member of stock) if (member.state === 'dead') removals.add(member, 'dead') // 2
   const hold: Sandbox[] = []
@@ -178,11 +178,9 @@ function creates(
 
 function memberTimes(view: PoolView, kept: readonly Appraised[], now: number): (number | undefined)[] {
   return kept.map((member) => {
-    const { sandbox, state } = member
-    const expiresAt = sandbox.spec.shutdownTime === undefined ? undefined : Date.parse(sandbox.spec.shutdownTime)
-    if (state !== 'creating') return expiresAt
+    if (member.state !== 'creating') return undefined
     const tooLongAt = stuckAt(view, member)
-    return earliest([expiresAt, tooLongAt > now ? tooLongAt : now + heldRecheckMs])
+    return tooLongAt > now ? tooLongAt : now + heldRecheckMs
   })
 }
 

@@ -14,13 +14,13 @@ export interface Appraised extends Member {
 
 export type RemovalReason = 'dead' | 'stuck' | 'surplus' | 'stale'
 
-/** The pool's members without those whose delete was issued, each judged as of `now`. */
-export function appraise(view: PoolView, now: number): Appraised[] {
+/** The pool's members without those whose delete was issued, each judged. */
+export function appraise(view: PoolView): Appraised[] {
   const isFresh = freshnessJudge(view.recipe)
   return view.members
     .filter(({ sandbox }) => !view.issuedDeletes.has(sandbox.metadata.uid ?? ''))
     .map((member) => {
-      const state = memberState(member.sandbox, now)
+      const state = memberState(member.sandbox)
       return {
         ...member,
         state,

@@ -87,7 +87,7 @@ const objects: StatusObjects = {
   ],
   refusals: [refusal],
 }
-const report = statusReport(objects, now, defaultConfig)
+const report = statusReport(objects, defaultConfig)
 const plainPaint = paintFor({})
 
 t.test('pools are counted by their status, stale stock by what would be made now', async (t) => {
@@ -107,7 +107,7 @@ t.test('pools are counted by their status, stale stock by what would be made now
 })
 
 t.test('without the configuration nobody can tell what is stale in a warm pool', async (t) => {
-  const { pools } = statusReport(objects, now, undefined)
+  const { pools } = statusReport(objects, undefined)
   t.same(
     pools.map(({ stale }) => stale),
     [undefined, 3],
@@ -140,7 +140,7 @@ t.test('the tables are aligned, on one line for each object, and free of control
 
 t.test('a low screen shows the latest claims and counts the others', async (t) => {
   const claims = Array.from({ length: 50 }, (_, i) => claim(`c${i}`, `2026-01-01T00:00:${String(i).padStart(2, '0')}Z`))
-  const many = statusReport({ ...objects, claims }, now, defaultConfig)
+  const many = statusReport({ ...objects, claims }, defaultConfig)
   const lines = statusLines(many, { now, withNamespace: true, paint: plainPaint, height: 20 })
   t.ok(lines.length <= 20)
   t.match(lines[5], /c49/)
@@ -165,7 +165,6 @@ t.test('an empty table says that there is nothing', async (t) => {
   t.same(tableLines([]), [])
   const nothing = statusReport(
     { warmPools: [], sets: [], templates: [], sandboxes: [], claims: [], refusals: [] },
-    now,
     undefined,
   )
   t.same(statusLines(nothing, { now, withNamespace: true, paint: plainPaint }), [

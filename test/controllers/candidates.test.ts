@@ -4,8 +4,6 @@ import { Candidates, type Appraise } from '../../src/controllers/candidates.ts'
 import type { Worth } from '../../src/planning/rank-candidates.ts'
 import { MemoryApi, type MemoryInformer } from '../support/memory-api.ts'
 
-const any = () => true
-
 /** Candidates that are worth what their annotation `worth` says, in the pool that their label `pool` names. */
 function aStock() {
   const api = new MemoryApi(() => 0)
@@ -27,7 +25,7 @@ function aStock() {
     api.patch(sandboxKind, { namespace: 'ns', name }, { metadata }, { type: 'merge' })
   const remove = (name: string) => api.delete(sandboxKind, { namespace: 'ns', name })
   const best = (pool = 'p') => {
-    const stock = candidates.best(pool, any)
+    const stock = candidates.best(pool)
     return stock.kind === 'candidate' ? stock.sandbox.metadata.name : stock.kind
   }
   return { api, informer, candidates, available, add, change, remove, best }
@@ -103,7 +101,7 @@ t.test('what was read live as still the pool’s is offered at that version', as
   candidates.take(sandbox)
   const current = await change('a', { annotations: { worth: 'addressed' } })
   candidates.refresh(current)
-  t.same(candidates.best('p', any), { kind: 'candidate', sandbox: current })
+  t.same(candidates.best('p'), { kind: 'candidate', sandbox: current })
 })
 
 t.test('what turned out to be somebody else’s is not offered on old news', async (t) => {
@@ -130,7 +128,7 @@ t.test('what is gone is not offered, and one of its name that came after it is',
   informer.deliver(1)
   t.equal(best(), 'empty')
   informer.resume()
-  t.same(candidates.best('p', any), { kind: 'candidate', sandbox: successor })
+  t.same(candidates.best('p'), { kind: 'candidate', sandbox: successor })
 })
 
 t.test('what is heard of one that the cache has seen go leaves nothing behind', async (t) => {
@@ -157,15 +155,6 @@ t.test('a successor under its name is not given back in its place', async (t) =>
   candidates.take(successor)
   candidates.giveBack(sandbox)
   t.equal(best(), 'empty')
-})
-
-t.test('what is of no use to anybody is passed over for good', async (t) => {
-  const { add, candidates } = aStock()
-  const a = await add('a')
-  await add('b')
-  const isUsable = ({ metadata }: Sandbox) => metadata.uid !== a.metadata.uid
-  t.match(candidates.best('p', isUsable), { kind: 'candidate', sandbox: { metadata: { name: 'b' } } })
-  t.match(candidates.best('p', any), { kind: 'candidate', sandbox: { metadata: { name: 'b' } } })
 })
 
 t.test('what moves to another pool, or is no candidate any more, leaves the first', async (t) => {

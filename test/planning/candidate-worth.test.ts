@@ -4,7 +4,7 @@ import { labels } from '../../src/api/vocabulary.ts'
 import { candidateWorth, type Judgement } from '../../src/planning/candidate-worth.ts'
 import { memberName } from '../../src/planning/recipe.ts'
 import { poolOwner, type Pool } from '../../src/planning/pools.ts'
-import { aSet, aWarmPool, member, noon, recipeFor, type Looks } from '../support/pool-fixtures.ts'
+import { aSet, aWarmPool, member, recipeFor, type Looks } from '../support/pool-fixtures.ts'
 
 const good: Judgement = { isProven: true, isFresh: true, hasOwnPod: true }
 const warmPool = aWarmPool()
@@ -37,15 +37,15 @@ t.test('a member is worth more to a claim the closer it is to being used', async
     [set, of(set, { state: 'creating', addressed: true }), {}, 'warming'],
   ]
   for (const [pool, sandbox, judgement, worth] of rows) {
-    t.equal(candidateWorth(sandbox, pool, { ...good, ...judgement }, noon), worth)
+    t.equal(candidateWorth(sandbox, pool, { ...good, ...judgement }), worth)
   }
 })
 
 t.test('stale members of a pool that recreates are not handed out, nor waited for', async (t) => {
   const recreating: SandboxWarmPool = aWarmPool({ updateStrategy: { type: 'Recreate' } })
   for (const looks of [{}, { state: 'creating' }] as const) {
-    t.equal(candidateWorth(of(recreating, looks), recreating, { ...good, isFresh: false }, noon), undefined)
-    t.ok(candidateWorth(of(recreating, looks), recreating, good, noon))
+    t.equal(candidateWorth(of(recreating, looks), recreating, { ...good, isFresh: false }), undefined)
+    t.ok(candidateWorth(of(recreating, looks), recreating, good))
   }
 })
 
@@ -73,20 +73,20 @@ t.test('one flaw is enough not to be handed out', async (t) => {
       { hasOwnPod: false },
     ],
     finished: [of(warmPool, { state: 'failed' })],
-    expired: [of(warmPool, { shutdownTime: new Date(noon).toISOString() })],
+    'due to end one day': [of(warmPool, { shutdownTime: '2030-01-01T00:00:00Z' })],
     suspended: [of(warmPool, { state: 'paused' })],
   }
   for (const [flaw, [sandbox, judgement = {}, pool = warmPool]] of Object.entries(flawed)) {
-    t.equal(candidateWorth(sandbox, pool, { ...good, ...judgement }, noon), undefined, flaw)
+    t.equal(candidateWorth(sandbox, pool, { ...good, ...judgement }), undefined, flaw)
   }
 })
 
 t.test('before it has a Pod a member has none that could be another’s', async (t) => {
   const judgement = { ...good, hasOwnPod: false }
-  t.equal(candidateWorth(of(warmPool, { state: 'creating' }), warmPool, judgement, noon), 'warming')
+  t.equal(candidateWorth(of(warmPool, { state: 'creating' }), warmPool, judgement), 'warming')
 })
 
 t.test('a set by templateRef is judged as a set', async (t) => {
   const byRef: SandboxSet = aSet({ templateRef: { name: 'python' } })
-  t.equal(candidateWorth(of(byRef), byRef, { ...good, isFresh: false }, noon), 'outdated')
+  t.equal(candidateWorth(of(byRef), byRef, { ...good, isFresh: false }), 'outdated')
 })

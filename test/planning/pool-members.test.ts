@@ -43,15 +43,14 @@ t.test('states', async (t) => {
     ['phase Succeeded', sandbox({ phase: 'Succeeded' }), 'dead'],
     ['not Ready since its Pod failed', sandbox({ conditions: [condition('Ready', 'False', 'PodFailed')] }), 'dead'],
     ['marked expired', sandbox({ conditions: [condition('Ready', 'False', 'SandboxExpired')] }), 'dead'],
-    ['past its time', sandbox({ conditions: [ready], ...withIp }, { shutdownTime: at(noon) }), 'dead'],
-    ['not yet past its time', sandbox({ conditions: [ready], ...withIp }, { shutdownTime: at(noon + 1) }), 'available'],
+    ['with a time to end', sandbox({ conditions: [ready], ...withIp }, { shutdownTime: at(noon + minute) }), 'dead'],
     [
       'suspended',
       sandbox({ conditions: [condition('Ready', 'False', 'SandboxSuspended')] }, { operatingMode: 'Suspended' }),
       'paused',
     ],
   ]
-  for (const [what, object, state] of rows) t.equal(memberState(object, noon), state, what)
+  for (const [what, object, state] of rows) t.equal(memberState(object), state, what)
 })
 
 t.test('not Ready counts from the later of creation and the loss of Ready', async (t) => {
