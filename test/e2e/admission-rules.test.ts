@@ -18,6 +18,8 @@ const onlyUnits: Readonly<Record<string, string>> = {
   'pod/forged-sandbox/deny/true-owner.yaml':
     'no selector picks Pods by their owner, so without a label nobody is asked',
   'pod/forged-sandbox/deny/adoptable-on-an-owned-pod.yaml': 'likewise',
+  'pod/sandbox-spec/allow/by-the-controller.yaml': 'its role lets the product patch, and kubectl replaces here',
+  'sandbox/pooled-spec/allow/by-the-controller.yaml': 'likewise',
   'pod/ephemeral-container/deny/privileged.yaml': 'servers before 1.23 refuse every security context there',
   'pod/ephemeral-container/allow/not-a-sandbox.yaml': 'likewise',
   'set/persistent-contents/deny/unknown.yaml': 'the schema refuses it first, and names the values that there are',
