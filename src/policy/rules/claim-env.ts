@@ -105,16 +105,17 @@ export const envName: Rule<'SandboxClaim'> = {
   check({ object }, context) {
     const template = templateOf(context)
     const first = template && listOf(template.spec.podTemplate.spec.containers)[0]?.name
-    const seen = new Set<string>()
+    const seen = new Map<string, Set<string>>()
     return variablesOf(object.spec.env).flatMap(({ variable, field }): Violation[] => {
       if (!variableName.test(variable.name)) {
         const message = `"${variable.name}" is not a valid variable name. Use letters, digits, "_", "-" and ".", not beginning with a digit.`
         return [{ field: `${field}.name`, message }]
       }
       const target = variable.containerName || first || ''
-      const key = `${target}/${variable.name}`
-      const isRepeated = seen.has(key)
-      seen.add(key)
+      const names = seen.get(target) ?? new Set()
+      seen.set(target, names)
+      const isRepeated = names.has(variable.name)
+      names.add(variable.name)
       if (!isRepeated) return []
       const message = `${variable.name} appears twice for container ${target || '(the first)'}. Keep one of the two.`
       return [{ field: `${field}.name`, message }]
