@@ -4,11 +4,15 @@ import { isKubeError } from '../kube/errors.ts'
 import { refKey, type KubeObject, type Resource } from '../kube/object.ts'
 import { volumeClaimName } from '../planning/build-volume-claim.ts'
 import { isOurs, nameOf } from '../planning/sandbox-identity.ts'
+import { isOutsideCaches } from '../planning/sandbox-ownership.ts'
 import type { SandboxView } from '../planning/sandbox-view.ts'
 import type { Informer } from '../runtime/informer.ts'
 import type { ControllerDependencies } from './dependencies.ts'
 import { indexes } from './indexes.ts'
 import { slotOf, type SandboxMemory, type SandboxNotes } from './sandbox-memory.ts'
+
+/** How long an answer is believed about what no cache will ever tell of. Less than a sandbox in its way takes to look again. */
+const unheardOfMs = 1_000
 
 export interface SandboxSources {
   readonly deps: ControllerDependencies
@@ -65,7 +69,7 @@ async function newest<T extends KubeObject>(
 ): Promise<T | undefined> {
   const slot = slotOf(resource.kind, ref.name)
   const known = notes.recall(slot, store.get(refKey(ref)), clock.now())
-  if (known || !notes.isDoubtful(slot, clock.now())) return known
+  if (!notes.isDoubtful(slot, clock.now(), known && isOutsideCaches(known) ? unheardOfMs : undefined)) return known
   const live = await client.get(resource, ref).catch((error: unknown) => {
     if (isKubeError(error, 'NotFound')) return undefined
     throw error

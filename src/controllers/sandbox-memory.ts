@@ -60,9 +60,9 @@ export class SandboxNotes {
   }
 
   /** True when an answer of ours has stayed alone for so long that only the server can tell whether it still holds. */
-  isDoubtful(slot: string, now: number): boolean {
+  isDoubtful(slot: string, now: number, believedForMs = trustMs): boolean {
     const answer = this.#answers.get(slot)
-    return answer !== undefined && now - answer.at >= trustMs
+    return answer !== undefined && now - answer.at >= believedForMs
   }
 
   /** Recognises the Pod of a POST whose reply was lost. */

@@ -4,6 +4,7 @@ import { conditionTypes, sandboxReasons } from '../api/vocabulary.ts'
 import { findCondition } from './conditions.ts'
 import { deletePod, planPod, planService, planVolumeClaims } from './plan-sandbox-parts.ts'
 import { nameOf } from './sandbox-identity.ts'
+import { isOutsideCaches } from './sandbox-ownership.ts'
 import { sandboxStatus, statusChange, statusPatch, type Situation } from './sandbox-status.ts'
 import { isCreate, type SandboxStep } from './sandbox-steps.ts'
 import {
@@ -33,8 +34,8 @@ export interface SandboxPlan {
   readonly again: { readonly afterMs: number; readonly because: string } | undefined
 }
 
-/** Whoever holds a name we need may be outside our caches: look again this often. */
-const occupiedRecheckMs = 5_000
+/** What is in the way may be outside our caches: look again this often. */
+const obstructedRecheckMs = 2_000
 /** Not Ready, and nothing but an event would change it: look again all the same. */
 const unsettledRecheckMs = 30_000
 
@@ -113,7 +114,7 @@ function planRunning(view: SandboxView, now: number): SandboxPlan {
   }
   const plan = conclude(view, { situation: { kind: 'running', missing }, steps, defers: pod.defers }, now)
   if (pod.recheckMs !== undefined) return wakeBy(plan, pod.recheckMs, 'its Pod is due then')
-  return missing.length > 0 ? wakeBy(plan, occupiedRecheckMs, 'something it needs is not its own') : plan
+  return missing.length > 0 ? wakeBy(plan, obstructedRecheckMs, 'something it needs is not its own') : plan
 }
 
 interface Conclusion {
@@ -141,8 +142,8 @@ function conclude(view: SandboxView, { situation, steps = [], defers = false }: 
   const step = statusStep(view, status, now)
   const plan = { steps, status: step, defers: defers || step.kind === 'later', again: undefined }
   const isReady = findCondition(status.conditions, conditionTypes.ready)?.status === 'True'
-  const awaited = isReady || isAtRest(situation, status, pod) ? Infinity : unsettledRecheckMs
-  const unsettled = wakeBy(plan, awaited, 'it is not settled')
+  const unsettled =
+    isReady || isAtRest(situation, status, pod) ? plan : wakeBy(plan, recheckMs(view), 'it is not settled')
   if (step.kind !== 'later') return unsettled
   return wakeBy(unsettled, (view.deferredSince ?? now) + longestDeferralMs - now, 'the status waits for company')
 }
@@ -152,6 +153,11 @@ function statusStep(view: SandboxView, status: SandboxStatus, now: number): Stat
   if (change === 'none') return { kind: 'unchanged' }
   if (change === 'minor' && !isOverdue(view, now)) return { kind: 'later' }
   return { kind: 'write', status, patch: statusPatch(view.sandbox, status) }
+}
+
+/** A Pod that was planted in our name is not seen to go. */
+function recheckMs(view: SandboxView): number {
+  return ownPods(view).some(isOutsideCaches) ? obstructedRecheckMs : unsettledRecheckMs
 }
 
 /** Not Ready, and meant to stay so until someone changes the Sandbox. */

@@ -1,8 +1,13 @@
 import type { Sandbox } from '../api/kinds.ts'
 import { labels } from '../api/vocabulary.ts'
-import { controllerOf } from '../kube/object.ts'
+import { controllerOf, type KubeObject } from '../kube/object.ts'
 import { isStandAlone, nameOf, sandboxNameHash, sandboxOwner } from './sandbox-identity.ts'
 import type { AdoptStep, PartKind } from './sandbox-steps.ts'
+
+/** Our caches hold what bears the label of sandboxes: no event tells when anything else changes, or goes. */
+export function isOutsideCaches({ metadata }: KubeObject): boolean {
+  return metadata.labels?.[labels.sandboxNameHash] === undefined
+}
 
 /**
  * How to take over an object of the name that is not ours; undefined when it must be left alone. Only what its owner

@@ -77,6 +77,22 @@ t.test('a Pod planted in the place of a pool member is replaced, though it names
   t.equal(h.pod()?.spec?.containers[0]?.image, 'python')
 })
 
+t.test('a planted Pod without our label delays a pool member no longer than it takes to go', async (t) => {
+  const h = harness(t)
+  h.caches.sandboxes.pause()
+  const { uid = '' } = (await h.put(sandboxKind, member())).metadata
+  const ownerReferences = [{ ...poolOwner, apiVersion: 'agents.x-k8s.io/v1beta1', kind: 'Sandbox', name: 'box', uid }]
+  const metadata = { name: 'box', namespace: 'ns', ownerReferences, finalizers: ['example.com/kubelet'] }
+  await h.put(pods, { metadata, spec: { containers: [{ name: 'evil', image: 'evil' }] } })
+  await h.requests(() => h.caches.sandboxes.resume())
+  await h.advance(20_000)
+  t.match(readyOf(h.sandbox())?.message, 'Pod box is being deleted.')
+  await h.put(pods, { ...h.pod()!, metadata: { ...h.pod()!.metadata, finalizers: [] } })
+  await h.drop(pods, h.pod()!)
+  await h.advance(2_000)
+  t.equal(h.pod()?.spec?.containers[0]?.image, 'python')
+})
+
 t.test('a crash between the POST and the status write costs a pool member its Pod, and nothing else', async (t) => {
   const h = harness(t)
   await h.put(sandboxKind, member())
@@ -121,7 +137,7 @@ t.test(
     t.match(readyOf(h.sandbox())?.message, /Pod box exists and is not this sandbox's/)
     t.equal(h.pod()?.metadata.uid, theirs.metadata.uid)
     await h.drop(pods, theirs)
-    await h.advance(16_000)
+    await h.advance(2_000)
     t.equal(h.pod()?.metadata.ownerReferences?.[0]?.uid, h.sandbox()?.metadata.uid)
   },
 )

@@ -43,7 +43,7 @@ t.test("3: the Pod is not created on someone else's volume claim, and the status
   const plan = overdue(aView({ sandbox, volumeClaims }))
   t.same(plan.steps, [])
   t.match(readyOf(plan), { status: 'False', reason: 'DependenciesNotReady', message: /PersistentVolumeClaim data-box/ })
-  t.equal(plan.again?.afterMs, 5_000)
+  t.equal(plan.again?.afterMs, 2_000)
 })
 
 t.test('4: the Service is created when asked for, and the sandbox is not ready without it', async (t) => {

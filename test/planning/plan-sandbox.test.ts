@@ -5,6 +5,7 @@ import { findCondition } from '../../src/planning/conditions.ts'
 import { planSandbox, type SandboxPlan } from '../../src/planning/plan-sandbox.ts'
 import type { SandboxView } from '../../src/planning/sandbox-view.ts'
 import {
+  aMember,
   aPod,
   aReadyPod,
   aSandbox,
@@ -200,6 +201,16 @@ t.test('6: a sandbox that is not ready is looked at again though no event comes'
   const view = settled(aView({ sandbox, pods: [aPod(sandbox)], ownPodUid: 'pod-uid' }))
   t.equal(planSandbox(view, noon).again?.afterMs, 30_000)
   t.equal(planSandbox(atRest(sandbox), noon).again, undefined, 'a ready one is not')
+})
+
+t.test('6: a Pod in our name that caches do not hold is looked for sooner, until it is gone', async (t) => {
+  const sandbox = aMember()
+  for (const metadata of [{ labels: {} }, { labels: {}, deletionTimestamp: at(0) }]) {
+    const view = settled(aView({ sandbox, pods: [aPod(sandbox, { metadata })] }))
+    t.equal(planSandbox(view, noon).again?.afterMs, 2_000)
+  }
+  const going = settled(aView({ sandbox, pods: [aPod(sandbox, { metadata: { deletionTimestamp: at(0) } })] }))
+  t.equal(planSandbox(going, noon).again?.afterMs, 30_000, 'an event tells')
 })
 
 t.test('6: conditions of others are kept', async (t) => {
