@@ -3,7 +3,7 @@ import { sandboxKind, type Sandbox } from '../api/kinds.ts'
 import { annotations } from '../api/vocabulary.ts'
 import { isKubeError, type KubeError } from '../kube/errors.ts'
 import { controllerOf } from '../kube/object.ts'
-import { signedBlueprint, signOrigin } from '../planning/origin.ts'
+import { signedBlueprint, signedPodMetadata, signOrigin } from '../planning/origin.ts'
 import type { PoolView } from '../planning/pool-view.ts'
 import type { Pool } from '../planning/pools.ts'
 import { buildMember, memberName, type Recipe } from '../planning/recipe.ts'
@@ -48,11 +48,11 @@ export async function createMembers(
 /** Names are chosen here, before anything is sent, so that a create can be repeated and is known before it is seen. */
 function newMembers(count: number, recipe: Recipe, { pool }: PoolView, { deps }: PoolSources): Sandbox[] {
   const { namespace = '', uid: ownerUid = '' } = pool.metadata
-  const blueprint = signedBlueprint(recipe.prototype)
+  const made = { blueprint: signedBlueprint(recipe.prototype), podMetadata: signedPodMetadata(recipe.prototype) }
   const key = deps.originKeys().current
   return Array.from({ length: count }, () => {
     const name = freeName(pool, deps)
-    return buildMember(recipe, name, signOrigin(key, { namespace, ownerUid, name, blueprint }))
+    return buildMember(recipe, name, signOrigin(key, { namespace, ownerUid, name, ...made }))
   })
 }
 
@@ -110,18 +110,18 @@ function isSignedLike(stored: Sandbox, member: Sandbox): boolean {
   return stored.metadata.annotations?.[annotations.origin] === member.metadata.annotations?.[annotations.origin]
 }
 
-/** Another mutating webhook may have changed the blueprint on its way: then the proof is made for what was stored. */
+/** Another mutating webhook may have changed what is signed on its way: then the proof is made for what was stored. */
 async function signWhatIsStored(
   member: Sandbox,
   stored: Sandbox,
   { view, notes }: Pick<GatheredPool, 'view' | 'notes'>,
-  { deps, memory }: PoolSources,
+  { deps, memory, verify }: PoolSources,
 ): Promise<void> {
-  const blueprint = signedBlueprint(stored)
-  if (!isSignedLike(stored, member) || blueprint === signedBlueprint(member)) return
-  const { namespace = '', name = '', uid } = stored.metadata
   const { uid: ownerUid = '' } = view.pool.metadata
-  const origin = signOrigin(deps.originKeys().current, { namespace, ownerUid, name, blueprint })
+  if (!isSignedLike(stored, member) || verify(stored, ownerUid) !== 'invalid') return
+  const { namespace = '', name = '', uid } = stored.metadata
+  const made = { blueprint: signedBlueprint(stored), podMetadata: signedPodMetadata(stored) }
+  const origin = signOrigin(deps.originKeys().current, { namespace, ownerUid, name, ...made })
   // Stock from now on, though the cache cannot show that before it shows the proof.
   memory.expectCreate(ownerUid, namespace, name)
   try {

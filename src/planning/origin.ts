@@ -1,7 +1,7 @@
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { canonicalJson } from '../api/hash.ts'
 import type { Sandbox } from '../api/kinds.ts'
-import { annotations } from '../api/vocabulary.ts'
+import { annotations, labels } from '../api/vocabulary.ts'
 import { blueprintOf } from './blueprint.ts'
 
 /**
@@ -31,19 +31,29 @@ export interface OriginClaims {
   readonly name: string
   /** See {@link signedBlueprint}. */
   readonly blueprint: string
+  /** Of a pool's stock: see {@link signedPodMetadata}. */
+  readonly podMetadata?: string
 }
 
 /**
- * The part of a Sandbox that its proof covers, as canonical text. Pod labels and annotations are left out, since
- * adoption rewrites them; times and operating mode, since their owner may change them.
+ * The part of a Sandbox that its proof covers for good, as canonical text. Pod labels and annotations are left out,
+ * since adoption rewrites them; times and operating mode, since their owner may change them.
  */
 export function signedBlueprint(sandbox: Pick<Sandbox, 'spec'>): string {
   return canonicalJson(blueprintOf(sandbox))
 }
 
-/** Value of the annotation `sandgate.dev/origin`. */
+/** What the proof of a pool's stock covers besides, until adoption: annotations of a Pod can steer its runtime. */
+export function signedPodMetadata(sandbox: Pick<Sandbox, 'spec'>): string {
+  return canonicalJson(sandbox.spec.podTemplate.metadata ?? {})
+}
+
+/** Value of the annotation `sandgate.dev/origin`: a key id, a signature, and for a pool's stock a second one. */
 export function signOrigin(key: OriginKey, claims: OriginClaims): string {
-  return sign(key, originMessage(claims))
+  const { podMetadata } = claims
+  const messages = [originMessage(claims)]
+  if (podMetadata !== undefined) messages.push(podMetadataMessage({ ...claims, podMetadata }))
+  return sign(key, ...messages)
 }
 
 /** The Sandbox, not yet created, with its proof of origin for the owner with this UID. */
@@ -59,16 +69,18 @@ export function withOrigin(key: OriginKey, sandbox: Sandbox, ownerUid: string): 
   }
 }
 
-/** Judges the origin annotation of a stored Sandbox against what is stored, for the owner with this UID. */
+/**
+ * Judges the origin annotation of a stored Sandbox against what is stored, for the owner with this UID. While the
+ * Sandbox bears a pool's label, and only then can it be handed out, its Pod metadata counts as well.
+ */
 export function verifyOrigin(keys: OriginKeys, sandbox: Sandbox, ownerUid: string): OriginVerdict {
-  return verify(keys, sandbox.metadata.annotations?.[annotations.origin], () =>
-    originMessage({
-      namespace: sandbox.metadata.namespace ?? '',
-      ownerUid,
-      name: sandbox.metadata.name ?? '',
-      blueprint: signedBlueprint(sandbox),
-    }),
-  )
+  const { namespace = '', name = '', labels: own, annotations: notes } = sandbox.metadata
+  return verify(keys, notes?.[annotations.origin], () => {
+    const claims = { namespace, ownerUid, name, blueprint: signedBlueprint(sandbox) }
+    const isStock = own?.[labels.warmPool] !== undefined
+    const extra = isStock ? [podMetadataMessage({ ...claims, podMetadata: signedPodMetadata(sandbox) })] : []
+    return [originMessage(claims), ...extra]
+  })
 }
 
 /** Value of the annotation `sandgate.dev/bound`. */
@@ -78,9 +90,9 @@ export function signBound(key: OriginKey, binding: { sandboxUid: string; claimUi
 
 /** Judges whether the controllers bound this Sandbox to the claim with this UID. */
 export function verifyBound(keys: OriginKeys, sandbox: Sandbox, claimUid: string): OriginVerdict {
-  return verify(keys, sandbox.metadata.annotations?.[annotations.bound], () =>
+  return verify(keys, sandbox.metadata.annotations?.[annotations.bound], () => [
     boundMessage(sandbox.metadata.uid ?? '', claimUid),
-  )
+  ])
 }
 
 /**
@@ -101,27 +113,37 @@ export function originVerifier(keys: () => OriginKeys): (sandbox: Sandbox, owner
 
 // The first word keeps a signature of one sort from passing as the other; JSON keeps neighbouring parts apart.
 function originMessage({ namespace, ownerUid, name, blueprint }: OriginClaims): string {
-  const digest = createHash('sha256').update(blueprint).digest('hex')
-  return JSON.stringify(['origin', namespace, ownerUid, name, digest])
+  return JSON.stringify(['origin', namespace, ownerUid, name, digestOf(blueprint)])
+}
+
+function podMetadataMessage({ namespace, ownerUid, name, podMetadata }: Required<OriginClaims>): string {
+  return JSON.stringify(['pod-metadata', namespace, ownerUid, name, digestOf(podMetadata)])
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
 }
 
 function boundMessage(sandboxUid: string, claimUid: string): string {
   return JSON.stringify(['bound', sandboxUid, claimUid])
 }
 
-function sign(key: OriginKey, message: string): string {
-  return `${key.id}.${mac(key, message).toString('base64url')}`
+function sign(key: OriginKey, ...messages: readonly string[]): string {
+  return [key.id, ...messages.map((message) => mac(key, message).toString('base64url'))].join('.')
 }
 
-function verify(keys: OriginKeys, proof: string | undefined, message: () => string): OriginVerdict {
-  const separator = proof?.indexOf('.') ?? -1
-  if (proof === undefined || separator < 1) return 'invalid'
-  const id = proof.slice(0, separator)
+/** Every message must be signed in its place. Further signatures are of what does not count at present. */
+function verify(keys: OriginKeys, proof: string | undefined, messages: () => readonly string[]): OriginVerdict {
+  const [id, ...signatures] = proof?.split('.') ?? []
+  if (!id || signatures.length === 0) return 'invalid'
   const key = [keys.current, keys.previous].find((candidate) => candidate?.id === id)
   if (!key) return 'unknown-key'
-  const given = Buffer.from(proof.slice(separator + 1), 'base64url')
-  const expected = mac(key, message())
-  return given.length === expected.length && timingSafeEqual(given, expected) ? 'valid' : 'invalid'
+  const areValid = messages().every((message, i) => {
+    const given = Buffer.from(signatures[i] ?? '', 'base64url')
+    const expected = mac(key, message)
+    return given.length === expected.length && timingSafeEqual(given, expected)
+  })
+  return areValid ? 'valid' : 'invalid'
 }
 
 function mac(key: OriginKey, message: string): Buffer {

@@ -102,6 +102,13 @@ t.test('a member that somebody gave a time to end is not handed out, even before
   t.equal(await servedBy(world, 'a'), 'a')
 })
 
+t.test('a member whose Pod metadata somebody changed is not handed out', async (t) => {
+  const { world } = await aClaimWorld(t)
+  const metadata = { annotations: { 'io.katacontainers.config.hypervisor.kernel_params': 'debug' } }
+  await world.patch(sandboxKind, 'pool-1', { spec: { podTemplate: { metadata } } })
+  t.equal(await servedBy(world, 'a'), 'a')
+})
+
 t.test('a forged member is not handed out', async (t) => {
   const { world } = await aClaimWorld(t)
   await world.patch(sandboxKind, 'pool-1', { metadata: { annotations: { [annotations.origin]: 'k1.forged' } } })

@@ -1,4 +1,5 @@
 import t from 'tap'
+import type { Sandbox } from '../../src/api/kinds.ts'
 import { verifyOrigin } from '../../src/planning/origin.ts'
 import { kubeError } from '../support/memory-api.ts'
 import { aSet, aWarmPool, minute, second } from '../support/pool-fixtures.ts'
@@ -117,6 +118,20 @@ t.test('an expectation that does not come true is resolved by a live list after 
   await world.scale(pool, 2)
   await world.settle()
   t.equal(world.stock().length, 2)
+})
+
+t.test("what another webhook made of the Pod's metadata is signed as well", async (t) => {
+  const world = await aWorld(t)
+  world.api.mutate = (object) => {
+    if (object.kind !== 'Sandbox') return object
+    const { podTemplate, ...spec } = object.spec as Sandbox['spec']
+    const metadata = { ...podTemplate.metadata, labels: { ...podTemplate.metadata?.labels, team: 'red' } }
+    return { ...object, spec: { ...spec, podTemplate: { ...podTemplate, metadata } } }
+  }
+  const pool = await world.createPool(aWarmPool({ replicas: 2 }))
+  await world.settle()
+  t.equal(world.stock().length, 2)
+  t.ok(world.stock().every((sandbox) => verifyOrigin(world.keys, sandbox, pool.metadata.uid ?? '') === 'valid'))
 })
 
 t.test('what another webhook made of the blueprint is signed by one patch, and counts', async (t) => {

@@ -1,10 +1,13 @@
 import fc from 'fast-check'
 import t from 'tap'
 import type { Sandbox } from '../../src/api/kinds.ts'
-import { annotations } from '../../src/api/vocabulary.ts'
+import { annotations, labels } from '../../src/api/vocabulary.ts'
 import {
   originVerifier,
   signBound,
+  signedBlueprint,
+  signedPodMetadata,
+  signOrigin,
   verifyBound,
   verifyOrigin,
   withOrigin,
@@ -78,6 +81,36 @@ t.test('what adoption and its owner may change does not touch the proof', async 
     },
   }
   t.equal(verifyOrigin(keys, changed, 'owner'), 'valid')
+})
+
+t.test("the proof of a pool's stock covers its Pod's metadata until it is adopted", async (t) => {
+  const { spec, metadata } = sandbox
+  const made = { blueprint: signedBlueprint(sandbox), podMetadata: signedPodMetadata(sandbox) }
+  const origin = signOrigin(second, { namespace: 'ns', name: 'pool-x', ownerUid: 'owner', ...made })
+  const stock: Sandbox = {
+    spec,
+    metadata: { ...metadata, labels: { [labels.warmPool]: 'x' }, annotations: { [annotations.origin]: origin } },
+  }
+  const steered = {
+    ...stock,
+    spec: { ...spec, podTemplate: { ...spec.podTemplate, metadata: { annotations: { 'io.katacontainers.x': 'y' } } } },
+  }
+  t.equal(verifyOrigin(keys, stock, 'owner'), 'valid')
+  t.equal(verifyOrigin(keys, steered, 'owner'), 'invalid')
+  const bare = { ...spec, podTemplate: { spec: spec.podTemplate.spec } }
+  t.equal(verifyOrigin(keys, { ...stock, spec: bare }, 'owner'), 'invalid', 'metadata taken away')
+  const adopted = { ...steered, metadata: { ...stock.metadata, labels: {} } }
+  t.equal(verifyOrigin(keys, adopted, 'owner'), 'valid', 'adoption rewrites it')
+
+  const [id = '', ofBlueprint = '', ofMetadata = ''] = origin.split('.')
+  for (const proof of [
+    `${id}.${ofBlueprint}`,
+    `${id}.${ofBlueprint}.${ofBlueprint}`,
+    `${id}.${ofMetadata}.${ofMetadata}`,
+  ]) {
+    const other = { ...stock, metadata: { ...stock.metadata, annotations: { [annotations.origin]: proof } } }
+    t.equal(verifyOrigin(keys, other, 'owner'), 'invalid', proof)
+  }
 })
 
 t.test('a proof of binding holds for one sandbox and one claim, and is no proof of origin', async (t) => {

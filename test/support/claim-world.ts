@@ -12,7 +12,7 @@ import { labels } from '../../src/api/vocabulary.ts'
 import { defaultConfig, type Config } from '../../src/config/schema.ts'
 import { controllerOf, type KubeObject, type Resource } from '../../src/kube/object.ts'
 import { findCondition } from '../../src/planning/conditions.ts'
-import { signedBlueprint, signOrigin, type OriginKeys } from '../../src/planning/origin.ts'
+import { signedBlueprint, signedPodMetadata, signOrigin, type OriginKeys } from '../../src/planning/origin.ts'
 import type { Pool } from '../../src/planning/pools.ts'
 import { buildMember } from '../../src/planning/recipe.ts'
 import { ManualClock } from '../../src/runtime/manual-clock.ts'
@@ -57,8 +57,8 @@ export class ClaimWorld {
     const { namespace = '', uid: ownerUid = '' } = pool.metadata
     const name = `${pool.metadata.name}-${++this.#members}`
     const recipe = recipeFor(pool)
-    const blueprint = signedBlueprint(recipe.prototype)
-    const origin = signOrigin(this.keys.current, { namespace, ownerUid, name, blueprint })
+    const made = { blueprint: signedBlueprint(recipe.prototype), podMetadata: signedPodMetadata(recipe.prototype) }
+    const origin = signOrigin(this.keys.current, { namespace, ownerUid, name, ...made })
     const sandbox = await this.put(sandboxKind, buildMember(recipe, name, origin))
     return ready ? this.makeReady(sandbox, node) : sandbox
   }

@@ -71,8 +71,8 @@ export const sandboxReservedKeys: Rule<'Sandbox'> = {
 }
 
 /**
- * Stock goes to the next claim, whoever that is. Its proof of origin covers what it is made of, but neither times, mode
- * nor Pod metadata. The marks of the old object count: who adds marks and changes the spec at once forges a member.
+ * Stock goes to the next claim, whoever that is. Its proof of origin covers what it is made of, but neither times
+ * nor mode. The marks of the old object count: who adds marks and changes the spec at once forges a member.
  */
 export const pooledSpec: Rule<'Sandbox'> = {
   ...shared,
