@@ -51,21 +51,12 @@ export async function startSaboteur(
     url: `https://127.0.0.1:${(server.address() as AddressInfo).port}/`,
     caBundle: Buffer.from(authority.cert).toString('base64'),
   }
-  await client.create(validatingWebhookConfigurations, {
-    metadata: { name },
-    webhooks: [
-      {
-        name: `claims.${name}`,
-        clientConfig,
-        rules: [
-          { apiGroups: [group], apiVersions: [version], operations: ['UPDATE'], resources: [`${plural}/status`] },
-        ],
-        admissionReviewVersions: ['v1'],
-        sideEffects: 'None',
-        failurePolicy: 'Fail',
-      },
-    ],
-  })
+  const rules = [
+    { apiGroups: [group], apiVersions: [version], operations: ['UPDATE'], resources: [`${plural}/status`] },
+  ]
+  const behaviour = { admissionReviewVersions: ['v1'], sideEffects: 'None', failurePolicy: 'Fail' }
+  const webhook = { name: `claims.${name}`, clientConfig, rules, ...behaviour }
+  await client.create(validatingWebhookConfigurations, { metadata: { name }, webhooks: [webhook] })
   const saboteur: Saboteur = { sabotage: (chosen) => void (fails = chosen) }
   await isAsked(saboteur)
   return saboteur
