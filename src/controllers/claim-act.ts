@@ -35,7 +35,7 @@ export async function act(plan: ClaimPlan, view: ClaimView, live: LiveReads, sou
     case 'adopt':
       return adopt(adoptionOf(claim, plan.sandbox, plan.template, sources), claim, live, sources)
     case 'create':
-      return create(coldStartOf(claim, plan.template, sources), claim, live, sources)
+      return create(coldStartOf(claim, plan, sources), claim, live, sources)
     default:
       return plan satisfies never
   }

@@ -1,8 +1,9 @@
-import { sandboxKind, type Sandbox, type SandboxClaim, type SandboxTemplate } from '../api/kinds.ts'
+import { sandboxKind, type Sandbox, type SandboxClaim } from '../api/kinds.ts'
 import { annotations } from '../api/vocabulary.ts'
 import { isKubeError } from '../kube/errors.ts'
 import { controllerOf, keyOf } from '../kube/object.ts'
 import { isOurs } from '../planning/claim-ownership.ts'
+import type { ClaimPlan } from '../planning/claim-view.ts'
 import { coldSandbox } from '../planning/cold-sandbox.ts'
 import { withOrigin } from '../planning/origin.ts'
 import type { ClaimSources } from './claim-gather.ts'
@@ -16,8 +17,12 @@ type ColdStart = Extract<ClaimWrite, { kind: 'create' }>
 const endingRecheckMs = 30_000
 
 /** The write that starts a sandbox for the claim, signed. */
-export function coldStartOf(claim: SandboxClaim, template: SandboxTemplate, { deps }: ClaimSources): ColdStart {
-  const sandbox = coldSandbox(claim, template, deps.config())
+export function coldStartOf(
+  claim: SandboxClaim,
+  { pool, template }: Extract<ClaimPlan, { kind: 'create' }>,
+  { deps }: ClaimSources,
+): ColdStart {
+  const sandbox = coldSandbox(claim, pool, template, deps.config())
   return { kind: 'create', sandbox: withOrigin(deps.originKeys().current, sandbox, claim.metadata.uid ?? '') }
 }
 

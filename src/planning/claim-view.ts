@@ -53,7 +53,7 @@ export type ClaimPlan =
     }
   | { readonly kind: 'align'; readonly sandbox: Sandbox; readonly patch: Record<string, unknown> }
   | { readonly kind: 'adopt'; readonly sandbox: Sandbox; readonly template: SandboxTemplate }
-  | { readonly kind: 'create'; readonly template: SandboxTemplate }
+  | { readonly kind: 'create'; readonly pool: Pool; readonly template: SandboxTemplate }
 
 /** Final unless `andGoOn`; `wakeInMs` is when to look again though nothing has changed. */
 export interface PublishPlan {

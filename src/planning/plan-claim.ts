@@ -7,6 +7,7 @@ import { givingUp, missingReference, nameTaken, refusal } from './claim-troubles
 import { needsOwnBlueprint, type ClaimPlan, type ClaimView, type PublishPlan } from './claim-view.ts'
 import { findCondition } from './conditions.ts'
 import { claimExpiry } from './expiry.ts'
+import type { Pool } from './pools.ts'
 
 /** Younger claims may be ahead of our caches: their pool may just not have arrived yet. */
 const certainAgeMs = 5_000
@@ -80,7 +81,7 @@ function planLiving(claim: SandboxClaim, view: ClaimView, now: number): ClaimPla
       return { kind: 'wait', forMs: warmingRecheckMs, because, awaitsStock: true } // 8
     }
   }
-  const plan = planCold(claim, view, template, now) // 9
+  const plan = planCold(claim, view, view.pool.value, template, now) // 9
   const isHeldUp = plan.kind === 'wait' || plan.kind === 'publish'
   return isHeldUp && !needsOwnBlueprint(claim) ? { ...plan, awaitsStock: true } : plan
 }
@@ -171,7 +172,7 @@ function planAdoption(
   return notReady(claim, { reason: claimReasons.adoptionConflict, message }, now, contentionRecheckMs)
 }
 
-function planCold(claim: SandboxClaim, view: ClaimView, template: SandboxTemplate, now: number): ClaimPlan {
+function planCold(claim: SandboxClaim, view: ClaimView, pool: Pool, template: SandboxTemplate, now: number): ClaimPlan {
   if (view.exceededQuota !== undefined) {
     const exceeded = { reason: claimReasons.quotaExceeded, message: view.exceededQuota }
     return notReady(claim, exceeded, now, quotaRecheckMs)
@@ -181,7 +182,7 @@ function planCold(claim: SandboxClaim, view: ClaimView, template: SandboxTemplat
     return notReady(claim, { reason: claimReasons.reconcilerError, message }, now, 2 * unsettledRecheckMs)
   }
   if (view.ofName.kind === 'missing') {
-    if (!view.ofSameHash) return { kind: 'create', template }
+    if (!view.ofSameHash) return { kind: 'create', pool, template }
     return notReady(claim, nameTaken(claim, view.ofSameHash.metadata.name), now, unsettledRecheckMs)
   }
   if (view.ofName.kind === 'unknown' || !view.confirmed.has('sandbox-of-name'))

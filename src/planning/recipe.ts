@@ -1,10 +1,10 @@
 import type { Sandbox, SandboxTemplate } from '../api/kinds.ts'
 import { annotations, labels } from '../api/vocabulary.ts'
 import type { PolicyConfig } from '../config/schema.ts'
-import { nameHash } from '../api/hash.ts'
 import { blueprintHash, blueprintOf, buildSandboxFromTemplate } from './blueprint.ts'
 import { isSandboxSet, poolHashOf, poolOwner, referencedTemplate, templateRefHashOf, type Pool } from './pools.ts'
 import { setRevision } from './revision.ts'
+import { setLabels } from './set-labels.ts'
 
 /** Why no sandbox can be made for a pool at the moment. The reason goes into its conditions. */
 export interface Obstacle {
@@ -78,12 +78,7 @@ export function recipeOf(
         ...built.metadata.labels,
         [labels.warmPool]: poolHashOf(pool),
         [labels.blueprintHash]: hash,
-        ...(isSandboxSet(pool) && {
-          [labels.setPool]: labelValue(pool.metadata.name ?? ''),
-          [labels.setTemplate]: labelValue(referenced ?? pool.metadata.name ?? ''),
-          [labels.setClaimed]: 'false',
-          [labels.setTemplateHash]: revision,
-        }),
+        ...(isSandboxSet(pool) && setLabels(pool, { revision, isClaimed: false })),
       },
     },
     spec: {
@@ -138,9 +133,4 @@ export function memberName(poolName: string, random: () => number): string {
   const suffix = Array.from({ length: suffixLength }, () => nameAlphabet[Math.floor(random() * nameAlphabet.length)])
   // What is cut off may leave a separator at the end, and two in a row make no valid name.
   return `${poolName.slice(0, longestName - suffixLength - 1).replace(/[-.]+$/, '')}-${suffix.join('')}`
-}
-
-/** A name as a label value: names may be longer than the 63 characters of a label, those are cut and told apart by hash. */
-function labelValue(name: string): string {
-  return name.length <= longestName ? name : `${name.slice(0, longestName - 9)}-${nameHash(name)}`
 }

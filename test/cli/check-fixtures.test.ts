@@ -24,6 +24,7 @@ const otherwise: Readonly<Record<string, readonly string[] | 'not asked'>> = {
   'pod/forged-sandbox/allow/adoptable-on-an-unowned-pod.yaml': 'not asked',
   'pod/forged-sandbox/deny/adoptable-on-an-owned-pod.yaml': 'not asked',
   'pod/forged-sandbox/deny/true-owner.yaml': 'not asked',
+  'pod/sandbox-spec/allow/not-a-sandbox.yaml': 'not asked',
   // The schema is checked first.
   'set/persistent-contents/deny/unknown.yaml': ['schema'],
 }

@@ -5,7 +5,7 @@ import type { ClaimPlan, ClaimView, Confirmation } from '../../src/planning/clai
 import { findCondition } from '../../src/planning/conditions.ts'
 import { planClaim } from '../../src/planning/plan-claim.ts'
 import type { Finding } from '../../src/policy/rule.ts'
-import { aClaim, aSandbox, at, aView, noon, template } from './claim-fixtures.ts'
+import { aClaim, aSandbox, at, aView, noon, pool, template } from './claim-fixtures.ts'
 
 const later = (seconds: number) => noon + seconds * 1000
 const missing = { kind: 'missing' } as const
@@ -168,5 +168,5 @@ t.test('1: every waiting state ends at the expiry at the latest', async (t) => {
   t.match(planClaim(aView({ claim, exceededQuota: 'q' }), later(1)), { kind: 'publish', wakeInMs: 1_000 })
   const over = aClaim({ ...claim, status: { conditions: [condition('Finished', 'True', 'PodFailed')] } })
   t.match(planClaim(aView({ claim: over }), later(1)), { kind: 'wait', forMs: 1_000 })
-  t.same(planClaim(aView({ claim }), later(1)), { kind: 'create', template }, 'what is not a wait is unaffected')
+  t.same(planClaim(aView({ claim }), later(1)), { kind: 'create', pool, template }, 'what is not a wait is unaffected')
 })

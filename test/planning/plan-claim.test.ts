@@ -5,7 +5,7 @@ import { planClaim } from '../../src/planning/plan-claim.ts'
 import { findCondition } from '../../src/planning/conditions.ts'
 import { boundStatus } from '../../src/planning/claim-status.ts'
 import type { Finding } from '../../src/policy/rule.ts'
-import { aClaim, aSandbox, at, aView, noon, template } from './claim-fixtures.ts'
+import { aClaim, aSandbox, at, aView, noon, pool, template } from './claim-fixtures.ts'
 
 const missing = { kind: 'missing' } as const
 const confirmed = (...what: Confirmation[]) => new Set(what)
@@ -271,7 +271,7 @@ t.test('6: env or volumes of its own force a cold start past a full pool', async
     aClaim({ spec: { env: [{ name: 'A', value: '1' }] } }),
     aClaim({ spec: { volumeClaimTemplates: [{ metadata: { name: 'd' }, spec: {} }] } }),
   ]
-  for (const claim of claims) t.same(planClaim(aView({ claim, stock }), later(1)), { kind: 'create', template })
+  for (const claim of claims) t.same(planClaim(aView({ claim, stock }), later(1)), { kind: 'create', pool, template })
 })
 
 t.test('7: the best candidate is adopted', async (t) => {
@@ -285,7 +285,7 @@ t.test('8: a young claim waits while its only candidates have no address; an old
 })
 
 t.test('9: an empty pool means a cold start at once', async (t) => {
-  t.same(planClaim(aView(), noon), { kind: 'create', template })
+  t.same(planClaim(aView(), noon), { kind: 'create', pool, template })
 })
 
 t.test('9: a sandbox of the claim’s name is judged by a live read', async (t) => {
