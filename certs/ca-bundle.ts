@@ -60,13 +60,11 @@ export function createCaBundles(client: KubeClient, configurations: readonly Con
   async function change(configuration: ConfigurationName, changed: (bundle: string) => string): Promise<void> {
     const { resource, name } = configuration
     for (let attempt = 1; ; attempt++) {
-      // oxlint-disable-next-line no-await-in-loop -- each attempt starts from what it reads
       const found = await get(configuration)
       const edits = found ? editsOf(found, changed) : []
       if (!found || edits.length === 0) return
       const lock = { op: 'replace', path: '/metadata/resourceVersion', value: found.metadata.resourceVersion }
       try {
-        // oxlint-disable-next-line no-await-in-loop
         await client.patch(resource, { name }, [lock, ...edits], { type: 'json' })
         return
       } catch (error) {

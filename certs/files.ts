@@ -67,9 +67,7 @@ export function createFileCertificates({ directory, clock, log }: FileCertificat
       const unwatch = watchDirectory(directory, () => poke.abort())
       while (!signal.aborted) {
         poke = new AbortController()
-        // oxlint-disable-next-line no-await-in-loop -- one reading after the other
         await read()
-        // oxlint-disable-next-line no-await-in-loop
         await clock.sleep(rereadMs, AbortSignal.any([signal, poke.signal]))
       }
       unwatch()

@@ -26,7 +26,6 @@ async function follow(
   const fieldSelector = `metadata.name=${name}`
   while (!signal.aborted) {
     try {
-      // oxlint-disable no-await-in-loop -- one watch after the other
       const { metadata } = await client.list(resource, { fieldSelector, signal })
       const resourceVersion = metadata.resourceVersion ?? '0'
       onChange()
@@ -41,6 +40,5 @@ async function follow(
       // The regular check reports what is wrong with the API server; here there is only a hint to lose.
     }
     await clock.sleep(pauseMs, signal)
-    // oxlint-enable no-await-in-loop
   }
 }

@@ -117,9 +117,7 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
   async function pass(): Promise<number> {
     let step = await view()
     for (let steps = 1; steps < maxSteps && step.plan.kind !== 'settled' && step.plan.kind !== 'wait'; steps++) {
-      // oxlint-disable-next-line no-await-in-loop -- each step starts from what the one before left behind
       await act(step.plan, step.stored)
-      // oxlint-disable-next-line no-await-in-loop
       step = await view()
     }
     await renew(step.stored.state, step.bundles)
@@ -152,12 +150,10 @@ export function createCertificateManager(options: CertificateManagerOptions): Ce
       const following = followConfigurations({ client, clock, configurations, onChange: () => poke.abort() }, signal)
       while (!signal.aborted) {
         poke = new AbortController()
-        // oxlint-disable-next-line no-await-in-loop -- one pass after the other
         const delayMs = await pass().catch((error: unknown) => {
           log.error({ error }, 'the certificates could not be looked after')
           return retryMs
         })
-        // oxlint-disable-next-line no-await-in-loop
         await clock.sleep(delayMs, AbortSignal.any([signal, poke.signal]))
       }
       await following

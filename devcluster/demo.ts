@@ -27,7 +27,6 @@ async function main(): Promise<void> {
 
     const stage: Stage = { cluster, screen, summary: [] }
     for (const scene of [fillPool, bindClaim, refill, refusals, rollingUpdate, expiry]) {
-      // oxlint-disable-next-line no-await-in-loop -- one after the other, so that it can be read
       await scene(stage)
     }
     screen.step('Summary')

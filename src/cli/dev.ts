@@ -75,12 +75,10 @@ async function dev(args: readonly string[]): Promise<number> {
 /** Starts sandgate again when it ends, as a Deployment would; ends with why it could not. */
 async function keepRunning(product: Product, say: (line: string) => void, stop: AbortSignal): Promise<Error> {
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- one life after the other
     const how = await product.process.ended
     if (stop.aborted) return new Error('stopped')
     say(`sandgate ended (${how}); starting it again`)
     try {
-      // oxlint-disable-next-line no-await-in-loop
       await product.start()
     } catch (error) {
       return error instanceof Error ? error : new Error(String(error))

@@ -105,7 +105,6 @@ async function awaitPair(
   signal: AbortSignal,
 ): Promise<KeyPair | undefined> {
   for (;;) {
-    // oxlint-disable-next-line no-await-in-loop -- each wait ends with a word
     const pair = await Promise.race([first, clock.sleep(certificatePatienceMs, signal)])
     if (pair) return pair
     if (signal.aborted) return undefined

@@ -76,11 +76,9 @@ export async function createReconcilers(context: ServeContext, signal: AbortSign
 async function loadKeys(keyring: OriginKeyring, { clock, log }: ServeContext, signal: AbortSignal): Promise<void> {
   while (!signal.aborted) {
     try {
-      // oxlint-disable-next-line no-await-in-loop -- one attempt after the other
       return await keyring.load()
     } catch (error) {
       log.warn({ error }, 'the keys for the proof of origin cannot be loaded; trying again')
-      // oxlint-disable-next-line no-await-in-loop
       await clock.sleep(keyRetryMs, signal)
     }
   }

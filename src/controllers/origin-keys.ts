@@ -124,10 +124,8 @@ export function createOriginKeyring(options: OriginKeyringOptions): OriginKeyrin
     load,
     async run(signal) {
       while (!signal.aborted) {
-        // oxlint-disable-next-line no-await-in-loop -- one reading after the other
         await clock.sleep(refreshMs, signal)
         if (signal.aborted) return
-        // oxlint-disable-next-line no-await-in-loop -- one reading after the other
         await load(signal).catch((err: unknown) => log.warn({ secret: ref, err }, 'could not refresh the origin keys'))
       }
     },

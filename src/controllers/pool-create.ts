@@ -37,7 +37,6 @@ export async function createMembers(
   const yieldUntil = (notes.yieldingSince ?? deps.clock.monotonic()) + longestYieldMs
   return slowStartBatch(repeated.length + members.length, 1, async (index) => {
     while (deps.claimsWaiting() > 0 && deps.clock.monotonic() < yieldUntil) {
-      // oxlint-disable-next-line no-await-in-loop -- waiting is the point
       await deps.clock.sleep(yieldStepMs, signal)
     }
     const member = index < repeated.length ? repeated[index] : members[index - repeated.length]

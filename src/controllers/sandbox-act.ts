@@ -39,7 +39,6 @@ export async function act(
   let end: StepEnd = 'done'
   try {
     for (const step of plan.steps) {
-      // oxlint-disable-next-line no-await-in-loop -- the order of the steps carries meaning
       end = await carryOut(step, view.sandbox, notes, deps)
       if (end !== 'done') break
     }

@@ -101,7 +101,6 @@ export class MemoryClient implements KubeClient {
       const changed = Promise.withResolvers<void>()
       this.#watchers.add(changed.resolve)
       signal.addEventListener('abort', () => changed.resolve(), { once: true })
-      // oxlint-disable-next-line no-await-in-loop -- one event after the other
       await changed.promise
       this.#watchers.delete(changed.resolve)
       if (!signal.aborted) yield { type: 'MODIFIED', object: { metadata: {} } as T }

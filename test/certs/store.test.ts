@@ -80,7 +80,6 @@ t.test('a Secret of another type or an immutable one is made anew', async (t) =>
   for (const odd of [{ type: 'kubernetes.io/tls' }, { type: 'Opaque', immutable: true }]) {
     const { client, store } = setUp()
     client.put<Secret>(secrets, { metadata: ref, ...odd })
-    // oxlint-disable-next-line no-await-in-loop -- one case after the other
     t.ok(await store.write({ current }, await store.read(now)))
     t.strictSame(client.writes, ['delete secrets/ns/ca', 'create secrets/ns/ca'])
     t.equal(client.read(secrets, ref)?.type, 'Opaque')

@@ -117,9 +117,7 @@ class Run {
     this.#endOverlap()
     this.#catchUp(this.leaders[0])
     for (let i = 0; i < 3; i++) {
-      // oxlint-disable-next-line no-await-in-loop -- one thing happens after the other
       await world.advance(70_000)
-      // oxlint-disable-next-line no-await-in-loop
       await world.collectGarbage()
     }
     await world.advance(1_000)
@@ -152,7 +150,6 @@ class Run {
     const ready = this.world.stock().filter(({ status }) => status !== undefined)
     const names = ready.map((_, i) => `rest-${i}`)
     for (const name of names) {
-      // oxlint-disable-next-line no-await-in-loop -- one order, so that runs can be repeated
       await this.world.createClaim(name)
     }
     await this.world.advance(10_000)
@@ -229,7 +226,6 @@ t.test(
           const run = new Run(world, pool, process, () => fate.next().value ?? 'fine')
           try {
             for (const [turn, pick] of story) {
-              // oxlint-disable-next-line no-await-in-loop -- one thing happens after the other
               await run.take(turn, pick)
             }
             await run.comeToRest()
@@ -237,7 +233,6 @@ t.test(
             if (broken.length > 0) throw new Error(broken.join('\n'))
           } finally {
             for (const release of run.held.splice(0)) release()
-            // oxlint-disable-next-line no-await-in-loop -- there is only one
             for (const end of ends.splice(0)) await end()
           }
         },

@@ -36,7 +36,6 @@ t.test('whatever goes wrong on the way, a sandbox ends up ready with one Pod of 
       await h.put(sandboxKind, sandbox('box'))
       h.api.fault = () => troubles[ahead.shift() ?? 'none']
       for (const each of turns) {
-        // oxlint-disable no-await-in-loop -- one thing happens after the other
         if (each === 'settle') await h.settle()
         if (each === 'kubelet') await h.unharmed(() => h.kubelet())
         if (each === 'lag') h.caches.pods.pause()

@@ -129,7 +129,6 @@ export class Harness {
     await this.clock.advance(ms)
     do {
       before = this.api.calls.length
-      // oxlint-disable-next-line no-await-in-loop -- each round may make work for the next
       await this.clock.advance(0)
     } while (before !== this.api.calls.length)
   }

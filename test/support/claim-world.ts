@@ -118,7 +118,6 @@ export class ClaimWorld {
     const alive = new Set(owners.map(({ metadata }) => metadata.uid))
     for (const sandbox of this.sandboxes()) {
       const owner = controllerOf(sandbox)
-      // oxlint-disable-next-line no-await-in-loop -- one order, so that versions are the same in every run
       if (owner && !alive.has(owner.uid)) await this.remove(sandboxKind, sandbox.metadata.name ?? '')
     }
   }
@@ -135,7 +134,6 @@ export class ClaimWorld {
     do {
       before = this.api.calls.length
       if (++rounds > 1_000) throw new Error(`requests without end: ${JSON.stringify(this.api.calls.slice(-4))}`)
-      // oxlint-disable-next-line no-await-in-loop -- each round may make work for the next
       await this.clock.advance(0)
     } while (before !== this.api.calls.length)
   }
@@ -197,7 +195,6 @@ export async function aClaimWorld(
   const { metadata, ...rest } = aTemplate(template)
   await world.put(sandboxTemplateKind, { ...rest, metadata: { name: metadata.name ?? '', namespace: 'ns' } })
   const pool = await world.createPool()
-  // oxlint-disable-next-line no-await-in-loop -- one order, so that versions are the same in every run
   for (let i = 0; i < members; i++) await world.addMember(pool)
   return { world, pool, process: world.start() }
 }

@@ -125,7 +125,6 @@ export class PoolWorld {
 
   async makeAllReady(): Promise<void> {
     for (const sandbox of this.stock()) {
-      // oxlint-disable-next-line no-await-in-loop -- one order, so that versions are the same in every run
       if (sandbox.status === undefined) await this.makeReady(sandbox)
     }
     await this.settle()

@@ -31,7 +31,6 @@ t.test('every path of the table is a route that answers a review with its uid', 
       metadata: { name: 'x' },
       spec: { ...spec, ...claim().spec, replicas: 1, sandboxTemplateRef: { name: 't' } },
     }
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await gate.ask(path, review(what, { object, oldObject: object, operation: 'UPDATE' }))
     t.match(answer, { uid: 'u-1', allowed: true }, path)
   }
@@ -167,7 +166,6 @@ t.test('an exception in the rules, the facts or the mutation is a refusal with 5
     buildGate({ config: fail }),
   ]
   for (const gate of gates) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await gate.ask(claims, created)
     t.match(answer, { uid: 'u-1', allowed: false, status: { code: 500, reason: 'InternalError' } })
     t.notMatch(answer.status?.message, /defect/, 'what went wrong is for the log')
@@ -188,7 +186,6 @@ t.test('an unknown path, method or encoding is a refusal with 200', async (t) =>
 t.test('the content type does not matter, not even an absent one', async (t) => {
   const { app } = judging()
   for (const headers of [{}, { 'content-type': 'text/plain' }, { 'content-type': 'application/json; charset=utf-8' }]) {
-    // oxlint-disable-next-line no-await-in-loop
     const answer = await app.inject({
       method: 'POST',
       url: claims,
@@ -228,7 +225,6 @@ t.test('a __proto__ key is neither an error nor a prototype', async (t) => {
     const text = JSON.stringify(
       review('sandboxclaims', { object: claim({ spec: { warmPoolRef: { name: 'p' }, KEY: { polluted: 1 } } }) }),
     )
-    // oxlint-disable-next-line no-await-in-loop
     t.match(await gate.ask(claims, text.replace('KEY', key)), { uid: 'u-1', allowed: true })
   }
   for (const object of seen as { spec: Record<string, unknown> }[]) {
@@ -272,9 +268,7 @@ t.test('a /scale review is judged as its pool, by the replicas that it asks for'
         '/validate/scale',
         review(`${plural}/scale`, { operation: 'UPDATE', object: scale(replicas), oldObject: scale(1) }),
       )
-    // oxlint-disable-next-line no-await-in-loop
     t.match(await ask(5), { allowed: true })
-    // oxlint-disable-next-line no-await-in-loop
     t.match(await ask(6), { allowed: false, status: { details: { causes: [{ reason: 'pool/replicas-cap' }] } } })
   }
 })

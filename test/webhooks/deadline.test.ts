@@ -62,12 +62,9 @@ t.test('a server that waits for less gets its answer within half of that', async
       startDeadline(clock, 1000, timeoutMs).limit(() => new Promise<never>(() => undefined)),
       OutOfTime,
     )
-    // oxlint-disable-next-line no-await-in-loop -- one case after the other
     await clock.advance(expectedMs - 1)
     t.equal(clock.pendingTimers, 1)
-    // oxlint-disable-next-line no-await-in-loop
     await clock.advance(1)
-    // oxlint-disable-next-line no-await-in-loop
     await slow
   }
 })

@@ -110,13 +110,11 @@ t.test('a lookup that hangs costs the budget and not more, and never a refusal',
     })
     let isAnswered = false
     const answer = ask(claims + query, created(claim())).finally(() => (isAnswered = true))
-    // oxlint-disable no-await-in-loop -- one case after the other
     while (clock.pendingTimers === 0) await clock.advance(0)
     await clock.advance(waitMs - 1)
     t.notOk(isAnswered)
     await clock.advance(1)
     t.match(await answer, { allowed: true })
-    // oxlint-enable no-await-in-loop
   }
 })
 
