@@ -16,8 +16,9 @@ import { apiVersionOf, type Resource } from '../../src/kube/object.ts'
 const namespace = 'agents'
 /** As many of each as a burst of the other scenarios leaves in the caches. */
 const crowd = 300
-/** What the API server sends for a claim with a few variables, once managedFields are in it. */
+/** What a claim with a dozen variables comes to when `kubectl apply` made it, envelope and managedFields included. */
 const reviewBytes = 4096
+const lastApplied = 'kubectl.kubernetes.io/last-applied-configuration'
 
 /** What the caches of the gate hold while it is measured, by plural. */
 export function cachedObjects(): ReadonlyMap<string, readonly KubeObject[]> {
@@ -31,10 +32,10 @@ export function cachedObjects(): ReadonlyMap<string, readonly KubeObject[]> {
   ])
 }
 
-/** The body of a review about a claim of about 4 KB, which every rule lets pass. */
+/** The body of a review about a claim, of 4 KB and a little more; every rule lets it pass. */
 export function claimReview(): Buffer {
-  const [template_, step] = [reviewOf(0).length, reviewOf(1).length]
-  const variables = Math.ceil((reviewBytes - template_) / (step - template_))
+  let variables = 0
+  while (reviewOf(variables).length < reviewBytes) variables += 1
   return reviewOf(variables)
 }
 
@@ -80,7 +81,16 @@ function claim(name: string, variables: number): SandboxClaim {
 
 function reviewOf(variables: number): Buffer {
   const { group, version, kind, plural } = sandboxClaimKind
-  const object = claim('asked', variables)
+  const { metadata, ...rest } = claim('asked', variables)
+  const applied = JSON.stringify({ ...rest, metadata: { annotations: {}, name: 'asked', namespace } })
+  const object = {
+    ...rest,
+    metadata: {
+      ...metadata,
+      annotations: { [lastApplied]: `${applied}\n` },
+      managedFields: managedFields(variables),
+    },
+  }
   const review = {
     apiVersion: 'admission.k8s.io/v1',
     kind: 'AdmissionReview',
@@ -94,7 +104,7 @@ function reviewOf(variables: number): Buffer {
       namespace,
       operation: 'CREATE',
       userInfo: { username: 'alice', groups: ['developers', 'system:authenticated'] },
-      object: { ...object, metadata: { ...object.metadata, managedFields: managedFields(variables) } },
+      object,
       oldObject: null,
       dryRun: false,
       options: { apiVersion: 'meta.k8s.io/v1', kind: 'CreateOptions' },
@@ -108,12 +118,12 @@ function managedFields(variables: number): object[] {
   const spec = { '.': {}, 'f:warmPoolRef': { '.': {}, 'f:name': {} }, ...(variables > 0 && { 'f:env': {} }) }
   return [
     {
-      manager: 'agent-runtime',
+      manager: 'kubectl-client-side-apply',
       operation: 'Update',
       apiVersion: apiVersionOf(sandboxClaimKind),
       time: '2025-01-01T00:00:00Z',
       fieldsType: 'FieldsV1',
-      fieldsV1: { 'f:spec': spec },
+      fieldsV1: { 'f:metadata': { 'f:annotations': { '.': {}, [`f:${lastApplied}`]: {} } }, 'f:spec': spec },
     },
   ]
 }

@@ -114,14 +114,10 @@ t.test('how claims end', { timeout: 150_000 }, async (t) => {
     t.ok(marked, 'marked before it went')
     t.ok(marked?.object.status?.sandbox?.name, 'with the name of its sandbox')
     t.equal(marked?.object.metadata.deletionTimestamp, undefined)
-    const events = await kubectl([
-      'get',
-      'events',
-      '-o',
-      'json',
-      `--field-selector=involvedObject.uid=${bound.metadata.uid}`,
-    ])
-    t.match(events, /"reason": "ClaimExpired"/)
+    // Events are written after the fact.
+    const ofClaim = `--field-selector=involvedObject.uid=${bound.metadata.uid}`
+    const isTold = async () => /"reason": "ClaimExpired"/.test(await kubectl(['get', 'events', '-o', 'json', ofClaim]))
+    await until('the event', isTold)
   })
 
   await t.test('DeleteForeground: the claim is there, going, until its Pod has ended', async (t) => {
