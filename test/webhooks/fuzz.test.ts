@@ -60,10 +60,11 @@ const metadata = fc.oneof(
 )
 /** Specs that have their kind's shape, with oddities where the schema leaves room: these reach the rules. */
 const text = fc.string({ maxLength: 12 })
+const objectName = fc.stringMatching(/^[a-z0-9]{1,9}$/)
 const openPodSpec = fc.dictionary(key, tree)
 const shapedSpec = fc.oneof(
   fc.record({
-    warmPoolRef: fc.record({ name: text }),
+    warmPoolRef: fc.record({ name: objectName }),
     env: fc.array(fc.record({ name: fc.string({ minLength: 1, maxLength: 9 }), value: text })),
     additionalPodMetadata: fc.record({ labels: fc.dictionary(key, text), annotations: fc.dictionary(key, text) }),
     volumeClaimTemplates: fc.array(fc.record({ metadata: fc.record({ name: text }), spec: openPodSpec })),
@@ -71,7 +72,7 @@ const shapedSpec = fc.oneof(
   fc.record({
     podTemplate: fc.record({ metadata: fc.record({ labels: fc.dictionary(key, text) }), spec: openPodSpec }),
     networkPolicy: fc.record({ egress: fc.array(openPodSpec), ingress: fc.array(openPodSpec) }),
-    sandboxTemplateRef: fc.record({ name: fc.string({ minLength: 1 }) }),
+    sandboxTemplateRef: fc.record({ name: objectName }),
     replicas: fc.nat(9),
     template: fc.record({ spec: openPodSpec }),
   }),
