@@ -1,5 +1,5 @@
 import { pods, type Pod } from '../../src/api/core.ts'
-import { follow } from '../cluster/follower.ts'
+import { follow, type Follower } from '../cluster/follower.ts'
 import { createPool, createTemplate, followStock, scalePool } from '../cluster/pool.ts'
 import { untilQuiet } from '../cluster/quiet.ts'
 import { namespace, startStage, type Stage } from '../cluster/stage.ts'
@@ -23,12 +23,13 @@ export const fill: Scenario = {
     const { apiServer } = stage.controlPlane
     const count = context.quick ? 100 : 300
     const stock = await followStock(stage)
+    const allPods = await follow(stage, pods)
     await createTemplate(stage)
     await createPool(stage, pool, 0)
     return {
       async measure() {
         await untilQuiet(stage)
-        const bare = await withCpu(apiServer, () => fillBare(stage, count))
+        const bare = await withCpu(apiServer, () => fillBare(stage, allPods, count))
         await untilQuiet(stage)
         const filled = await withCpu(apiServer, async () => {
           const startedAt = performance.now()
@@ -36,7 +37,7 @@ export const fill: Scenario = {
           return (await stock.whenReady(pool, count)) - startedAt
         })
         await scalePool(stage, pool, 0)
-        await stock.sandboxes.when('an empty pool', () => stock.sandboxes.store.size === 0)
+        await allPods.when('the end of the pool', () => allPods.store.size + stock.sandboxes.store.size === 0)
         return {
           filled: filled.ms / 1000,
           bare: bare.ms / 1000,
@@ -57,26 +58,26 @@ async function withCpu(apiServer: Stage['controlPlane']['apiServer'], work: () =
 }
 
 /** What scheduler, nodes and API server need for as many Pods that no webhook and no controller has to do with. */
-async function fillBare(stage: Stage, count: number): Promise<number> {
-  const { client } = stage
-  const followed = await follow(stage, pods)
+async function fillBare({ client }: Stage, followed: Follower<Pod>, count: number): Promise<number> {
   const names = Array.from({ length: count }, (_, index) => `bare-${index}`)
-  const isReady = (pod: Pod | undefined) =>
-    pod?.status?.conditions?.some(({ type, status }) => type === 'Ready' && status === 'True') ?? false
   const ready = new Set<string>()
-  followed.onChange(({ object }) => {
-    if (isReady(object)) ready.add(object.metadata.name ?? '')
+  followed.onChange(({ kind, object }) => {
+    const { name = '' } = object.metadata
+    if (kind !== 'deleted' && isReady(object)) ready.add(name)
+    else ready.delete(name)
   })
-  const startedAt = performance.now()
   const spec = { containers: [{ name: 'main', image: 'python:3.13-slim' }] }
+  const startedAt = performance.now()
   await Promise.all(names.map((name) => client.create(pods, { metadata: { namespace, name }, spec }, patient)))
   const tookMs = (await followed.when('the bare Pods', () => ready.size === count)) - startedAt
-  await Promise.all(
-    names.map((name) => client.delete(pods, { namespace, name }, { gracePeriodSeconds: 0, ...patient })),
-  )
+  const options = { gracePeriodSeconds: 0, ...patient }
+  await Promise.all(names.map((name) => client.delete(pods, { namespace, name }, options)))
   await followed.when('the end of the bare Pods', () => followed.store.size === 0)
-  followed.stop()
   return tookMs
+}
+
+function isReady({ status }: Pod): boolean {
+  return status?.conditions?.some((condition) => condition.type === 'Ready' && condition.status === 'True') ?? false
 }
 
 /** A burst waits in line; that is what is measured. */
